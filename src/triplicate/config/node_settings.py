@@ -109,6 +109,13 @@ class NodeSettings:
         low=4096,
         high=1024 * MIB,
     )
+    slow_statement_s: float = setting(
+        0.0,
+        "Statements that take this time or longer are traced as sql.slow_statement, without their constants and parameters. 0 traces none.",
+        unit="seconds",
+        low=0,
+        high=86_400,
+    )
     writer_wait_s: float = setting(10.0, "Maximum wait of a transaction for other writers.", unit="seconds", low=0.01, high=3600)
     transaction_idle_s: float = setting(
         5.0,

@@ -2,6 +2,7 @@
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.committed_changes import ChangeType, CommittedChange, CommittedTransaction
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -27,6 +28,7 @@ from triplicate.sql.core.schema_changes import (
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.engine.sql_database import SqlDatabase
+from triplicate.sql.hosting.change_feed import changes
 from triplicate.sql.hosting.connection_string import connection_string
 from triplicate.sql.hosting.database_directory import (
     LEASE_S,
@@ -53,9 +55,12 @@ __all__ = [
     "LONGEST_LEASE_S",
     "Administrator",
     "BatchHeader",
+    "ChangeType",
     "ColumnAdded",
     "ColumnDropped",
     "ColumnRenamed",
+    "CommittedChange",
+    "CommittedTransaction",
     "DatabaseInfo",
     "DatabaseNode",
     "DroppedDatabase",
@@ -79,6 +84,7 @@ __all__ = [
     "TableShape",
     "Transaction",
     "Value",
+    "changes",
     "connection_string",
     "create_database",
     "database_file",

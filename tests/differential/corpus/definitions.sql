@@ -125,6 +125,24 @@ GRANT SELECT ON nosuch TO public;
 ANALYZE;
 VACUUM; -- refused VACUUM
 EXPLAIN SELECT 1; -- documented explain
+EXPLAIN (COSTS OFF) SELECT 1;
+EXPLAIN (COSTS FALSE, VERBOSE 0) VALUES (1), (2);
+EXPLAIN (COLOUR) SELECT 1;
+EXPLAIN (ANALYZE maybe) SELECT 1;
+EXPLAIN (FORMAT toml) SELECT 1;
+EXPLAIN (FORMAT xml) SELECT 1; -- refused FORMAT
+EXPLAIN SELECT * FROM nosuch;
+EXPLAIN;
+LISTEN channel;
+NOTIFY channel;
+NOTIFY channel, 'payload';
+NOTIFY channel 'payload';
+SELECT pg_notify('channel', 'payload');
+SELECT pg_notify('', 'payload');
+NOTIFY "a channel with a name that is longer than the sixty-three bytes allowed";
+UNLISTEN channel;
+UNLISTEN *;
+LISTEN;
 SHOW server_version_num; -- documented session-parameters
 SHOW client_encoding;
 SHOW TimeZone;
@@ -144,8 +162,6 @@ RESET application_name;
 SET work_mem = '4MB';
 SET datestyle = 'ISO, MDY';
 SET extra_float_digits = 3;
-LISTEN x; -- refused LISTEN
-NOTIFY x; -- refused NOTIFY
 PREPARE p AS SELECT 1; -- refused PREPARE
 DECLARE c CURSOR FOR SELECT 1; -- documented sqlstates
 LOCK TABLE nosuch; -- documented sqlstates

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
+from triplicate.sql.catalogue.live_tables import LIVE_TABLES
 from triplicate.sql.catalogue.object_ids import object_ids
 from triplicate.sql.catalogue.role_relations import ADMINISTRATOR_OID, ROLE_TABLES, RoleCatalogue
 from triplicate.sql.catalogue.schema_facts import ColumnFacts, ForeignKeyFacts, IndexFacts, RelationFacts
@@ -70,6 +71,7 @@ TABLES: dict[str, str] = {
     " numeric_scale integer, datetime_precision integer, udt_catalog name, udt_schema name, udt_name name, is_identity text,"
     " is_generated text, generation_expression text, is_updatable text",
     **ROLE_TABLES,
+    **LIVE_TABLES,
 }
 """Maps the name of each catalogue table to its columns, each with its type."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 
+from triplicate.sql.catalogue.live_tables import LIVE_TABLES, LiveModule
 from triplicate.sql.catalogue.relations import TABLES, Catalogue, build
 from triplicate.sql.catalogue.schema_facts import read_facts
 from triplicate.sql.core.interface import Row
@@ -174,5 +175,6 @@ def register_tables(connection: apsw.Connection) -> CatalogueReader:
     """Register the catalogue's tables on a connection. Returns the reader, which its functions use too."""
     reader = CatalogueReader(connection)
     for name in TABLES:
-        connection.create_module(name, _Module(reader), eponymous=True, eponymous_only=True, read_only=True)  # type: ignore[arg-type]
+        module = LiveModule() if name in LIVE_TABLES else _Module(reader)
+        connection.create_module(name, module, eponymous=True, eponymous_only=True, read_only=True)  # type: ignore[arg-type]
     return reader

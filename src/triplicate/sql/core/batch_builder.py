@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
+from triplicate.sql.core.notifications import Notification, notifications_of
 from triplicate.sql.core.records import (
     BatchHeader,
     RowChange,
@@ -57,6 +58,8 @@ class BatchBuilder:
         """Transaction numbers, one for each record."""
         self.requests: list[tuple[str, int, bytes]] = []
         """Request id, transaction number, encoded results."""
+        self.notifications: list[Notification] = []
+        """Of the transactions, in order."""
         self.size_bytes = 0
         """Bytes of the records."""
         self.last_record_bytes = 0
@@ -74,6 +77,8 @@ class BatchBuilder:
         """Encode a transaction as one more record. Unless it is added, the batch stays as it is."""
         known_tables = len(self._dictionary.shapes)
         fit = self._add(transaction.number, encode_transaction(transaction, self._dictionary), known_tables)
+        if fit is BatchFit.ADDED:
+            self.notifications += notifications_of(transaction.operations)
         if fit is BatchFit.ADDED and transaction.request_id:
             self.requests.append((transaction.request_id, transaction.number, encode_results(transaction.results)))
         return fit

@@ -16,6 +16,8 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.column_codec import Value as Value
+from triplicate.sql.core.database_activity import DatabaseActivity
+from triplicate.sql.core.notifications import Notification
 from triplicate.sql.core.role_commands import RoleCommand
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.session_roles import SessionRoles
@@ -73,8 +75,8 @@ class Prepared:
     """First words for PostgreSQL's command tag: ``INSERT``, ``UPDATE``, ``DELETE``, ``SELECT``, ``CREATE TABLE``, ``BEGIN`` …"""
     is_measured: bool = False
     """Whether SQLite's steps measure its time: it only reads, and uses neither virtual tables nor long or impure functions."""
-    command: RoleCommand | None = None
-    """The change of roles and rights that it is. `sql` is empty then, so that no secret is in it."""
+    command: RoleCommand | Notification | None = None
+    """The change of roles and rights, or the notification, that it is. `sql` is empty then, so that no secret is in it."""
 
 
 class Cursor(Protocol):
@@ -129,6 +131,10 @@ class SessionEnd(Protocol):
 class Session(Protocol):
     @property
     def status(self) -> TransactionStatus: ...
+
+    @property
+    def writer_use(self) -> str:
+        """``holds`` or ``waits``, where the open transaction has the database's writer or waits for it; else empty."""
 
     @property
     def ended(self) -> SessionEnd:
@@ -258,6 +264,10 @@ class Database(Protocol):
     @property
     def position(self) -> int:
         """The offset after the last log record applied here."""
+
+    @property
+    def activity(self) -> DatabaseActivity:
+        """Its listeners, sessions and statements on this node."""
 
     @property
     def generation(self) -> int:

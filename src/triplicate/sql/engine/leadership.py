@@ -20,8 +20,10 @@ from typing import Protocol
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, EnvironmentFault, RecordTooLarge, SqlError
 from triplicate.runtime import Host, Spawn, TasklessFuture, TaskScope, Worker, fail, fault_point, has_result, resolve, start_eagerly
+from triplicate.sql.core.commit_notices import CommitNotices, changed_tables
 from triplicate.sql.core.group_window import GroupWindow
 from triplicate.sql.core.read_confirmation import ReadConfirmation, SentAppend
+from triplicate.sql.core.transaction_numbers import transaction_id
 from triplicate.sql.core.writer_hold import Ending, EndRequest
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.local_transaction import LocalTransaction
@@ -30,7 +32,6 @@ from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.statement_batches import AutocommitRequest, BatchRun, PendingBatch, StatementOutcome
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import LateChanges, WriterConnection
-from triplicate.sql.storage.transaction_history import transaction_id
 
 
 class LogAppender(Protocol):
@@ -112,6 +113,8 @@ class Leadership:
         self._reads: ReadConfirmation[asyncio.Future[None]] = ReadConfirmation(lease_s)
         self._reads_changed = asyncio.Event()
         self._current: InteractiveTransaction | None = None
+        self.notices = CommitNotices()
+        """Told of each commit that changes something."""
         self._over: SqlError | None = None
         self.on_commit: Callable[[int, int], None] = lambda position, schema_version: None
         """Called with position and schema version after each local commit, and again after its checkpoint."""
@@ -459,6 +462,9 @@ class Leadership:
         for pending in batches:
             self.ids.commit(pending.numbers)
         self.on_commit(self.writer.position, self.writer.schema_version)
+        if any(pending.records for pending in batches):
+            told = [one for pending in batches for one in pending.notifications]
+            self.notices.publish(self.writer.position, told, partial(changed_tables, [pending.preamble for pending in batches]))
 
     async def _checkpoint(self) -> None:
         """Between two transactions, run the checkpoint that is due."""

@@ -15,6 +15,7 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, EnvironmentFault
 from triplicate.runtime import Host
 from triplicate.sql.core.access_rights import NOTHING_STORED, AccessRights
+from triplicate.sql.core.notifications import Notification
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.access_tables import load_access_rights
@@ -32,6 +33,8 @@ class AppliedState(NamedTuple):
     position: int
     schema_version: int
     access: AccessRights
+    notifications: Sequence[Notification] = ()
+    """Those of the batches, in order."""
 
 
 class LocalCopy:
@@ -150,7 +153,7 @@ class LocalCopy:
                 raise Diverged(f"the local file {self.path} is damaged: {error}") from error
             raise EnvironmentFault(f"the local copy of database {self._name!r} failed: {error}") from error
         self.followed_epoch = self._applier.epoch
-        return AppliedState(self._applier.position, self._applier.schema_version, self.access)
+        return AppliedState(self._applier.position, self._applier.schema_version, self.access, self._applier.taken_notifications())
 
     def lead(
         self, ids: TransactionIds, settings: NodeSettings, monotonic: Callable[[], float], wall_us: Callable[[], int]

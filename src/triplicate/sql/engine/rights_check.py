@@ -9,6 +9,7 @@ from triplicate.security import PASSWORD_BYTES_MAX, ScramVerifier
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import AuditEvent, ConnectedClient
 from triplicate.sql.core.interface import Prepared, SchemaMoved, StatementKind
+from triplicate.sql.core.notifications import Notification
 from triplicate.sql.core.rights import Rights
 from triplicate.sql.core.role_commands import CreateRole, RenameRole, described
 from triplicate.sql.core.session_roles import SessionRoles
@@ -133,7 +134,9 @@ class RightsCheck:
 
 def _subject(prepared: Prepared) -> dict[str, object]:
     """The facts of what a definition or a change of roles changes."""
-    return {"relation": changed_relation(prepared.sql)} if prepared.command is None else described(prepared.command)
+    if prepared.command is None or isinstance(prepared.command, Notification):
+        return {"relation": changed_relation(prepared.sql)}
+    return described(prepared.command)
 
 
 def verifier_text(password: str, salt: bytes) -> str:

@@ -103,6 +103,10 @@ class SqlSession:
         return self._block.status
 
     @property
+    def writer_use(self) -> str:
+        return "holds" if self._held is not None else "waits" if self._interrupted is not None else ""
+
+    @property
     def ended(self) -> asyncio.Future[SqlError]:
         return self._ended
 
@@ -322,8 +326,7 @@ class SqlSession:
         leadership = required_leadership(self._database, tag)
         if self._checkout is not None and self._checkout.ended is not None:
             raise self._checkout.ended
-        # Open results read the snapshot, which ends when the reader is returned. A result that stayed open would keep it, and show it to
-        # the next session.
+        # Open results read the snapshot, which ends when the reader is returned; one that stayed open would show it to the next session.
         await self._drain_streams()
         held = self._held = HeldWriter(await self._claim(leadership), leadership)
         await self._release_checkout(committed=False)

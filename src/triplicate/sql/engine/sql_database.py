@@ -13,11 +13,14 @@ from triplicate.log import LogEntry, LogWriter
 from triplicate.runtime import Clock, Host, Metrics, fault_point, shielded, sleep
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
+from triplicate.sql.core.commit_notices import changed_tables
 from triplicate.sql.core.copy_availability import CopyAvailability
+from triplicate.sql.core.database_activity import DatabaseActivity
 from triplicate.sql.core.follower_lag import FollowerLag
 from triplicate.sql.core.interface import Session
 from triplicate.sql.core.lease import wait_s
 from triplicate.sql.core.role_login import RoleLogin
+from triplicate.sql.core.statement_statistics import StatementUse
 from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
@@ -26,6 +29,7 @@ from triplicate.sql.executor.reader_pool import ReaderPool, ReadLimits
 from triplicate.sql.executor.threads import ThreadPerWorker, WorkerThreads
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import WriterConnection
+from triplicate.sql.pg.protocol.activity_rows import ActivityRows
 from triplicate.sql.storage.applier import LogBatch
 from triplicate.sql.storage.local_copies import is_position_mismatch
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
@@ -58,11 +62,13 @@ class SqlDatabase:
         threads: WorkerThreads | None = None,
     ) -> None:
         self._host = host
+        self.activity = DatabaseActivity()
+        self.activity.sources.update(ActivityRows(name, self.activity, host.clock).by_table())
         self.settings = settings
         self._threads = threads if threads is not None else ThreadPerWorker(host)
         self._worker = self._threads.writer(name)
         self._pool: ReaderPool | None = None
-        self._sessions: dict[int, SqlSession] = {}
+        self.activity.statements.slow_s, self.activity.statements.on_slow = settings.slow_statement_s, self._note_slow
         self._checkpointer = WalCheckpointer(settings.wal_limit_bytes, lambda: self.snapshots.holds_wal)
         self._copy = LocalCopy(host, name, identity, path, setup, self._checkpointer)
         self._lease_s = lease_s
@@ -94,6 +100,10 @@ class SqlDatabase:
         return self._copy.path
 
     @property
+    def clock(self) -> Clock:
+        return self._host.clock
+
+    @property
     def is_leader(self) -> bool:
         return self.leadership is not None
 
@@ -115,7 +125,7 @@ class SqlDatabase:
     async def session(self, application_name: str = "", client: ConnectedClient = IN_PROCESS) -> SqlSession:
         self.availability.check()
         session = SqlSession(self, application_name, client, self.roles.of_client(client))
-        self._sessions[id(session)] = session
+        self.activity.add_session(session)
         return session
 
     @property
@@ -137,11 +147,14 @@ class SqlDatabase:
 
     def forget(self, session: Session) -> None:
         """A session was closed."""
-        self._sessions.pop(id(session), None)
+        self.activity.forget_session(session)
+
+    def _note_slow(self, use: StatementUse, seconds: float, rows: int) -> None:
+        facts = {"role": use.role, "seconds": round(seconds, 3), "rows": rows, "statement": use.text}
+        self._host.trace("sql.slow_statement", database=self.name, **facts)
 
     def _end_sessions(self, reason: SqlError) -> None:
-        for session in list(self._sessions.values()):
-            session.end(reason)
+        self.activity.end_sessions(reason)
 
     # The replica's state machine.
 
@@ -209,6 +222,7 @@ class SqlDatabase:
         if not all(self._is_known_control(entry) for entry in entries):
             applied = await self._worker.run(self._copy.apply, [_batch_of(entry) for entry in entries])
             self._moved(applied.position, applied.schema_version, applied.access)
+            self.activity.notices.publish(applied.position, applied.notifications, partial(_changed_by, entries))
             if self._gauges is not None:
                 self._gauges.lag.applied(self._host.clock.monotonic(), self._host.clock.wall_us(), entries[-1].wall_time_us)
         return self.position
@@ -228,6 +242,7 @@ class SqlDatabase:
             writer: WriterConnection = await shielded(self._open_writer(ids))
             leadership = Leadership(self._host, log, self._worker, writer, ids, self.settings, self.name, self._lease_s)
             leadership.on_commit = partial(self._committed, writer)
+            leadership.notices = self.activity.notices
             self._moved(writer.position, writer.schema_version, writer.access)
             await self._outwait_predecessor(log.epoch, entered_at)
             # The first answer to a client must not come from a leader that has been fenced since its election.
@@ -306,6 +321,11 @@ class SqlDatabase:
             await self._pool.close()
         await self._worker.run(self._copy.close)
         await self._worker.close()
+
+
+def _changed_by(entries: Sequence[LogEntry]) -> list[str]:
+    """The names of the tables that entries change."""
+    return changed_tables([entry.preamble for entry in entries if not entry.is_control])
 
 
 def _batch_of(entry: LogEntry) -> LogBatch:

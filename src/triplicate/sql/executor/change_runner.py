@@ -11,9 +11,11 @@ import apsw
 from triplicate.errors import SqlError
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, StatementKind
+from triplicate.sql.core.notifications import Notification
 from triplicate.sql.core.schema_versions import SchemaVersions
 from triplicate.sql.executor.authorizer import Authorizer
 from triplicate.sql.executor.change_capture import ChangeCapture
+from triplicate.sql.executor.notifying import NotifyStatements
 from triplicate.sql.executor.role_statements import RoleStatements
 from triplicate.sql.executor.schema_statements import SchemaStatements
 from triplicate.sql.executor.statement_batches import StatementOutcome
@@ -36,6 +38,7 @@ class ChangeRunner:
         self._capture = capture
         self._schema_statements = SchemaStatements(connection, authorizer, capture, schema, access)
         self._role_statements = RoleStatements(access, partial(relations_of, connection))
+        self._notify_statements = NotifyStatements(capture)
         self._schema_statements.reload()
         # A cursor that exists costs half of what a new one does.
         self._savepoints, self._statement = connection.cursor(), connection.cursor()
@@ -67,6 +70,9 @@ class ChangeRunner:
         """
         if prepared.kind is StatementKind.SCHEMA:
             outcome = self._run_schema(prepared, parameters, role)
+        elif isinstance(prepared.command, Notification):
+            self._notify_statements.run(prepared.command)
+            outcome = StatementOutcome([], 0)
         else:
             outcome = self._run_change(prepared, parameters)
         self._capture.end_statement()
@@ -120,7 +126,7 @@ class ChangeRunner:
         return StatementOutcome(rows, self._connection.changes())
 
     def _run_schema(self, prepared: Prepared, parameters: Sequence[Value], role: str | None) -> StatementOutcome:
-        if prepared.command is not None:
+        if prepared.command is not None and not isinstance(prepared.command, Notification):
             self._role_statements.run(prepared.command, role)
             return StatementOutcome([], 0)
 

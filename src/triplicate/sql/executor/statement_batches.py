@@ -10,6 +10,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import CheckRows, Prepared, Row
+from triplicate.sql.core.notifications import Notification
 from triplicate.sql.executor.interrupts import StopFlag, TransactionLost
 
 
@@ -64,6 +65,8 @@ class PendingBatch:
     """Transaction numbers, one for each record."""
     requests: Sequence[tuple[str, int, bytes]] = ()
     """Request id, transaction number, encoded results."""
+    notifications: Sequence[Notification] = ()
+    """Those of the transactions. Sessions get them once the batch is committed."""
 
 
 class BatchSize(NamedTuple):

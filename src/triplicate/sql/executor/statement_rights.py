@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from triplicate.errors import SqlError
+from triplicate.sql.catalogue.live_tables import LIVE_TABLES
 from triplicate.sql.catalogue.relations import TABLES as CATALOGUE_TABLES
 from triplicate.sql.core.interface import StatementKind
 from triplicate.sql.core.lexer import first_words, identifier, quote, sqlite_tokens
@@ -176,7 +177,7 @@ class _PlainSchema:
             relation = self.schema.relation(name)
             if action is None:
                 yield _Access(Action.SUPERUSER, "use this statement", "")
-            elif is_internal(name):
+            elif is_internal(name) and not (lowered in LIVE_TABLES and action is Action.SELECT):
                 yield _Access(Action.SUPERUSER, f"use {name}", "")
             elif relation is not None and not lowered.startswith("sqlite_"):
                 yield _Access(action, *relation)

@@ -11,9 +11,10 @@ import apsw
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.transaction_numbers import transaction_id
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.storage.sqlite_file import read_state
-from triplicate.sql.storage.transaction_history import committed, transaction_id
+from triplicate.sql.storage.transaction_history import committed
 
 _ABORTED_MAX = 100_000
 SERVER = f"PostgreSQL 15.0 (Triplicate; the SQL is that of SQLite {apsw.sqlite_lib_version()})"

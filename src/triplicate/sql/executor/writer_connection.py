@@ -492,7 +492,7 @@ class WriterConnection:
 
     def _pending(self, answers: Sequence[AutocommitResult]) -> PendingBatch:
         batch = self._builder
-        return PendingBatch(answers, batch.preamble(), batch.records, batch.numbers, batch.requests)
+        return PendingBatch(answers, batch.preamble(), batch.records, batch.numbers, batch.requests, batch.notifications)
 
     def run_request(self, request: AutocommitRequest) -> AutocommitResult:
         """Run one request. Raises TransactionLost: SQLite has ended the whole transaction."""

@@ -24,6 +24,7 @@ from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.executor.threads import WorkerThreads
 from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, log_purpose, read_info
+from triplicate.sql.hosting.live_sources import LiveSources
 from triplicate.sql.storage.local_copies import is_position_mismatch, set_aside_copy
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
@@ -119,6 +120,8 @@ class HostedDatabase:
             threads=parts.threads,
         )
         database.find_administrator = self._administrator
+        sources = LiveSources(parts.host, parts.client, self._logs, database, settings.node_id, self._node_path, self.info.log)
+        database.activity.sources.update(sources.by_table())
         database.find_leader = lambda: self.leader.address if self.leader is not None else None
         replica = Replica(
             parts.host,

@@ -15,6 +15,7 @@ import apsw
 from triplicate.errors import Diverged, EnvironmentFault
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.lexer import quote
+from triplicate.sql.core.notifications import NOTIFY_KIND, Notification, notifications_of
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -110,6 +111,8 @@ class Applier:
         """Row operations that are not executed yet: the next ones may be of the same statement."""
         self.access_changes = 0
         """Changes of roles and rights so far, also of batches that were rolled back."""
+        self._notifications: list[Notification] = []
+        """Of the transactions applied since the last `taken_notifications`."""
         state = read_state(connection)
         self._database = state.database
         self.position = state.position
@@ -144,6 +147,7 @@ class Applier:
     def rollback(self) -> None:
         """Undo everything since `begin`."""
         self._group = None
+        self._notifications = []
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         state = read_state(self._connection)
@@ -230,6 +234,7 @@ class Applier:
             )
 
     def _apply_transaction(self, transaction: Transaction, first_offset: int) -> None:
+        self._notifications += notifications_of(transaction.operations)
         for operation in transaction.operations:
             if isinstance(operation, RowRun):
                 self._apply_rows(operation, first_offset)
@@ -239,6 +244,11 @@ class Applier:
                 self._apply_schema_change(operation)
             else:
                 self._apply_setting(operation)
+
+    def taken_notifications(self) -> list[Notification]:
+        """The notifications of the transactions that were committed since the last call."""
+        taken, self._notifications = self._notifications, []
+        return taken
 
     def _clear_statements(self) -> None:
         self._tables = None
@@ -325,6 +335,8 @@ class Applier:
                 self._connection.execute("insert into main.sqlite_sequence(name, seq) values(?, ?)", (subject, change.value))
         elif kind == "change_images":
             set_change_images(self._connection, subject, str(change.value))
+        elif kind == NOTIFY_KIND:
+            pass  # `_apply_transaction` has kept it for the sessions; it changes nothing.
         elif kind in ACCESS_KINDS:
             self.access_changes += 1
             try:

@@ -15,6 +15,7 @@ import apsw
 from triplicate.errors import SqlError
 from triplicate.sql.core.records import StatementResult, decode_results
 from triplicate.sql.core.request_ids import fingerprint, issued_ms
+from triplicate.sql.core.transaction_numbers import transaction_id
 
 KEPT_POSITIONS = 200_000
 """The history of batches without a time is kept for at least this number of log records."""
@@ -127,11 +128,6 @@ class HistoryTotals:
 
 def _query(connection: apsw.Connection, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return connection.execute(sql, parameters).fetchall()
-
-
-def transaction_id(epoch: int, number: int) -> int:
-    """The 64-bit id that ``pg_current_xact_id()`` shows."""
-    return epoch << 40 | number
 
 
 def upgrade_from_format_1(connection: apsw.Connection) -> None:

@@ -17,6 +17,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.core.access_rights import NOTHING_STORED
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
+from triplicate.sql.core.database_activity import DatabaseActivity
 from triplicate.sql.core.interface import CheckRows, Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.session_roles import SessionRoles
@@ -124,6 +125,8 @@ class LocalSession:
         state = "42P01" if "no such table" in text else "23505" if "UNIQUE" in text else "42601" if "syntax" in text else "XX000"
         return SqlError(state, text)
 
+    writer_use = ""
+
     @property
     def sees_shared_schema(self) -> bool:
         return self.status is TransactionStatus.IDLE
@@ -208,6 +211,7 @@ class LocalDatabase:
         self.leader_hint = None
         self.position = 0
         self.generation = 0
+        self.activity = DatabaseActivity()
         self._connection = apsw.Connection(":memory:")
         self._connection.create_scalar_function("pg_advisory_unlock_all", lambda *_: None, 0)
         register_scalars(self._connection)

@@ -227,7 +227,11 @@ class ClientConnections:
         database, settings = login.database, login.settings
         session = await database.session(settings.get("application_name", is_leader=False), login.client)
         secret = int.from_bytes(self._secrets.draw(4), "big") >> 1 or 1
-        conversation = Conversation(ConnectionState(stream, database, session, settings, self._host.clock, self.plans_of(database)))
+        plans = self.plans_of(database)
+        state = ConnectionState(stream, database, session, settings, self._host.clock, plans, client=login.client)
+        conversation = Conversation(state)
+        state.record.process_id = process_id
+        database.activity.clients[process_id] = state.record
         self._running[process_id] = _RunningConversation(secret, conversation)
         end = partial(_end, conversation)
         session.ended.add_done_callback(end)
@@ -240,6 +244,7 @@ class ClientConnections:
         finally:
             stream.on_lost = None
             session.ended.remove_done_callback(end)
+            database.activity.clients.pop(process_id, None)
             await session.close()
 
 

@@ -15,7 +15,10 @@ from triplicate.sql.core.lexer import Statement, Token, statement_of
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, session_calls
 from triplicate.sql.pg.syntax.copy_statement import CopyStatement, parse_copy
+from triplicate.sql.pg.syntax.explain_statement import ExplainStatement, parse_explain
+from triplicate.sql.pg.syntax.notify_statements import Listen, NotifyCall, NotifyStatement, Unlisten, notify_call, parse_listening
 from triplicate.sql.pg.syntax.role_statement import RoleStatement, SetRole, is_role_statement, parse_role_statement, parse_set_role
+from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics, statistics_reset
 from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement, parse_truncate
 
 
@@ -106,6 +109,12 @@ ClientCommand = (
     | TruncateStatement
     | RoleStatement
     | SetRole
+    | Listen
+    | Unlisten
+    | NotifyStatement
+    | NotifyCall
+    | ExplainStatement
+    | ResetStatistics
     | EngineStatement
 )
 
@@ -126,7 +135,7 @@ def classify(statement: Statement) -> ClientCommand:
             return role
     match first:
         case "SELECT":
-            calls = session_calls(statement)
+            calls = session_calls(statement) or notify_call(statement) or statistics_reset(statement)
             if calls is not None:
                 return calls
         case "SET":
@@ -139,9 +148,9 @@ def classify(statement: Statement) -> ClientCommand:
             return Deallocate(None if tokens[-1].upper == "ALL" else _last_name(tokens, ("DEALLOCATE", "PREPARE")))
         case "DISCARD":
             return _discard(tokens)
-        case "LISTEN" | "UNLISTEN" | "NOTIFY" | "CHECKPOINT":
-            if first in ("LISTEN", "NOTIFY"):
-                raise SqlError("0A000", f"{first} is not supported; follow the database's change feed instead")
+        case "LISTEN" | "UNLISTEN" | "NOTIFY":
+            return parse_listening(statement)
+        case "CHECKPOINT":
             return NoOperation(first)
         case "CLOSE":
             if tokens[-1].upper == "ALL":
@@ -153,6 +162,10 @@ def classify(statement: Statement) -> ClientCommand:
             )
         case "COPY":
             return parse_copy(statement)
+        case "EXPLAIN":
+            explained = parse_explain(statement)
+            if explained is not None:
+                return explained
         case "DECLARE" | "FETCH" | "MOVE":
             raise SqlError("0A000", f"{first} is not supported", hint="fetch from a portal with a row limit instead")
         case "CREATE" | "ALTER" | "DROP" | "COMMENT":

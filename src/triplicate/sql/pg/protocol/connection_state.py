@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
-from triplicate.runtime import Clock
-from triplicate.sql.core.interface import Database, Session
+from triplicate.errors import SqlError
+from triplicate.runtime import Clock, fail
+from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
+from triplicate.sql.core.client_record import ClientRecord
+from triplicate.sql.core.interface import Database, Session, TransactionStatus
+from triplicate.sql.pg.protocol.listening import Listening
 from triplicate.sql.pg.protocol.message_stream import MessageStream
 from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.prepared_statements import Portal, PreparedStatement
@@ -24,6 +29,7 @@ class ConnectionState(ProtocolState[PreparedStatement, Portal]):
         clock: for statement_timeout and the times of transactions.
         plans: of the database's statements; shared by its connections.
         statements_max: bounds the prepared statements, and the portals.
+        client: as the session knows it.
     """
 
     def __init__(
@@ -35,6 +41,7 @@ class ConnectionState(ProtocolState[PreparedStatement, Portal]):
         clock: Clock,
         plans: PlanCache,
         statements_max: int = STATEMENTS_MAX,
+        client: ConnectedClient = IN_PROCESS,
     ) -> None:
         super().__init__(statements_max)
         self.stream = stream
@@ -44,6 +51,23 @@ class ConnectionState(ProtocolState[PreparedStatement, Portal]):
         self.clock = clock
         self.plans = plans
         self.time = TransactionTime(clock)
+        self.listening = Listening(database, session)
+        self.record = ClientRecord(session, client, lambda: settings.get("application_name", is_leader=False), clock.monotonic())
+        self.record.transaction_us = lambda: self.time.began_us
+        self.interrupted: asyncio.Future[Any] | None = None
+        """Failed by an interrupt, while the connection waits for something else than its engine."""
+
+    @property
+    def is_between_transactions(self) -> bool:
+        """Whether the client waits for nothing, so that it may get notifications."""
+        is_idle = self.session.status is TransactionStatus.IDLE and not self.is_implicit
+        return is_idle and not (self.portals or self.is_skipping or self.is_busy)
+
+    def interrupt(self) -> None:
+        """Interrupt what the connection runs, or waits for, which fails with 57014."""
+        self.session.cancel()
+        if self.interrupted is not None:
+            fail(self.interrupted, SqlError("57014", "canceling statement due to user request"))
 
     def users(self) -> tuple[str, str, str]:
         """The names that statements are supplied with, by `SessionName`."""

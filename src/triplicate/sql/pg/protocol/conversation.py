@@ -16,7 +16,7 @@ from triplicate.runtime import EagerWork, TaskScope, fail, resolve
 from triplicate.sql.core.interface import StatementKind, TransactionStatus
 from triplicate.sql.core.lexer import Statement, statement_of
 from triplicate.sql.pg.protocol import wire
-from triplicate.sql.pg.protocol.commands import EngineStatement, ShowParameter, classify
+from triplicate.sql.pg.protocol.commands import EngineStatement, classify
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.flushing_work import FlushingWork
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
@@ -37,9 +37,10 @@ from triplicate.sql.pg.protocol.prepared_statements import (
 from triplicate.sql.pg.protocol.protocol_state import EXTENDED, TURN_COST, Reception
 from triplicate.sql.pg.protocol.rounds import Round
 from triplicate.sql.pg.protocol.session_commands import SessionCommands
-from triplicate.sql.pg.protocol.setting_commands import SettingCommands
+from triplicate.sql.pg.protocol.setting_commands import ANSWERED_COMMANDS, SettingCommands
 from triplicate.sql.pg.protocol.statement_runs import StatementRuns
-from triplicate.sql.pg.rewrite.session_calls import SessionCalls
+from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
+from triplicate.sql.pg.syntax.notify_statements import NotifyCall, NotifyStatement
 from triplicate.sql.pg.syntax.role_statement import RoleStatement
 from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement
 
@@ -64,7 +65,7 @@ class Conversation:
         self._state = state
         self._transaction = ImplicitTransaction(state)
         self._settings = SettingCommands(state.settings, state.session, state.database, self._notice)
-        self._portals = PortalRunner(state, self._transaction, self._settings, SessionCommands(state, self._settings))
+        self._portals = PortalRunner(state, self._transaction, self._settings, SessionCommands(state, self._transaction, self._settings))
         self._runs = StatementRuns(state, self._settings, self._portals)
         self._reported: dict[str, str] = {}
         self._reported_changes = -1
@@ -85,12 +86,12 @@ class Conversation:
     def cancel(self) -> None:
         """Interrupt the running statement, which fails with 57014. May be called at any time."""
         self._state.cancel()
-        self._state.session.cancel()
+        self._state.interrupt()
 
     def end(self, reason: SqlError) -> None:
         """End the conversation after the message being served: `run` raises the reason."""
         self._end_reason = reason
-        self._state.session.cancel()
+        self._state.interrupt()
         self._advance()
 
     def _notice(self, sqlstate: str, message: str) -> None:
@@ -113,11 +114,13 @@ class Conversation:
         """
         state = self._state
         state.stream.on_input = self._advance
+        state.listening.on_first, state.listening.on_overflow = self._notified, self.end
         try:
             self._advance()
             await self._ended
         finally:
             state.is_over, state.stream.on_input = True, None
+            state.listening.close()
             self._work_runner.move_to_task()
             await self._scope.aclose()
 
@@ -130,6 +133,17 @@ class Conversation:
             self._is_working = True
             self._work_runner.start(self._work())
 
+    def _notified(self) -> None:
+        """Notifications wait. Work that is under way sends them when it gets between two transactions."""
+        if not self._is_working:
+            asyncio.get_running_loop().call_soon(self._advance)
+
+    def _send_notifications(self) -> None:
+        """Send the notifications that wait, unless the client is within a transaction."""
+        state = self._state
+        if state.listening.has_waiting and state.is_between_transactions:
+            state.stream.write(state.listening.take())
+
     def _continue(self, rest: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Continue work that waits in a task."""
         return self._scope.spawn(FlushingWork(rest, self._state.stream), name="work")
@@ -137,6 +151,7 @@ class Conversation:
     async def _work(self) -> None:
         try:
             await self._serve_messages()
+            self._send_notifications()
             self._state.stream.flush_nowait()
         except asyncio.CancelledError:
             self._ended.cancel()
@@ -263,8 +278,11 @@ class Conversation:
             if state.time.began_us is not None:
                 state.time.end()
             self._settings.end_transaction()
+            state.listening.roll_back()
             if state.portals:
                 await state.close_portals()
+            if state.listening.has_waiting:
+                state.stream.write(state.listening.take())
         self._report()
         state.stream.write(_READY_WHEN_IDLE if status is _IDLE else wire.READY_FOR_QUERY[status.value])
         state.stream.mark_due()
@@ -313,7 +331,7 @@ class Conversation:
         """Begin the implicit transaction of a query with several statements, unless this statement controls the transaction."""
         command = classify(statement)
         is_engines = isinstance(command, EngineStatement) and command.statement.first_word not in _CONTROL_WORDS
-        if is_engines or isinstance(command, RoleStatement | TruncateStatement):
+        if is_engines or isinstance(command, RoleStatement | TruncateStatement | NotifyStatement | NotifyCall | ExplainStatement):
             await self._transaction.begin()
 
     async def _run_simple(self, text: Statement, *, is_alone: bool) -> None:
@@ -381,7 +399,7 @@ class Conversation:
             await update_plan(state.session, statement, state.plans)
         plan = statement.plan
         state.stream.write(wire.parameter_description(plan.parameter_oids))
-        if isinstance(plan.command, (ShowParameter, SessionCalls)):
+        if isinstance(plan.command, ANSWERED_COMMANDS):
             state.stream.write(self._settings.description(plan.command))
             return
         oids = described_oids(plan)
@@ -393,7 +411,7 @@ class Conversation:
         if plan.prepared is not None and not plan.prepared.columns and len(portal.result_formats) <= 1:
             stream.write(wire.NO_DATA)
             return
-        if isinstance(plan.command, (ShowParameter, SessionCalls)):
+        if isinstance(plan.command, ANSWERED_COMMANDS):
             stream.write(self._settings.description(plan.command, portal.formats()))
             return
         if plan.prepared is not None and plan.prepared.kind is StatementKind.READ and None in plan.column_oids:

@@ -34,6 +34,7 @@ class ImplicitTransaction:
             self._state.is_implicit = False
             await self._state.close_portals()
             await self._control("COMMIT")
+            self._state.listening.commit()
 
     async def abandon(self) -> None:
         """Roll the implicit transaction back after an error. An explicit one stays open and has failed."""

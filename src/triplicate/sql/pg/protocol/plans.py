@@ -18,10 +18,14 @@ from triplicate.sql.pg.protocol.row_encoder import ResultForm, make_result_form
 from triplicate.sql.pg.rewrite.catalogue_queries import CatalogueQuery, catalogue_query
 from triplicate.sql.pg.rewrite.catalogue_types import column_oid
 from triplicate.sql.pg.rewrite.create_table_as import CreateTableAs, column_type, table_query
+from triplicate.sql.pg.rewrite.live_uses import LiveUse
 from triplicate.sql.pg.rewrite.reserved_words import quote_reserved
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
 from triplicate.sql.pg.rewrite.setval import number_above_maximum
 from triplicate.sql.pg.rewrite.unnest import unnest_as_values
+from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
+from triplicate.sql.pg.syntax.notify_statements import NotifyCall
+from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics
 from triplicate.sql.pg.translate.translation import (
     ColumnsByTable,
     KeysByTable,
@@ -63,6 +67,8 @@ class StatementPlan:
     """``FOR UPDATE``, ``FOR SHARE``, … or empty. In a transaction, such a statement needs the writer."""
     parameter_indexes: tuple[int, ...] | None = None
     """For each parameter of the engine's statement its index among the client's and the supplied ones; None for the same order."""
+    live: tuple[LiveUse, ...] = ()
+    """The live tables that the statement reads."""
     unexamined: Translation | None = None
     """The translation of a change that SQLite has not checked yet, because it runs next; else None."""
     _forms: dict[tuple[int, ...], ResultForm] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -171,8 +177,11 @@ def cached_plan(
 async def _plan(session: Session, statement: Statement, given_oids: tuple[int, ...], *, runs_at_once: bool = False) -> StatementPlan:
     parsed = await aside_if_long(session, statement.sql, parse_statement, statement)
     command = parsed.command
-    if isinstance(command, SessionCalls):
+    if isinstance(command, SessionCalls | NotifyCall | ResetStatistics):
         return session_calls_plan(command, given_oids)
+    if isinstance(command, ExplainStatement):
+        explained = await _plan(session, command.statement, given_oids)
+        return StatementPlan(command, None, explained.parameter_oids, (types.JSON if command.is_json else types.TEXT,))
     if not isinstance(command, EngineStatement):
         return StatementPlan(command, None)
     if parsed.catalogue_query is not None:
@@ -334,7 +343,8 @@ async def _plan_catalogue_query(
     """Plan a query of the catalogue. Its rewriter determines the types that the columns do not declare."""
     prepared = await session.prepare(query.text)
     oids: list[int] = []
-    for number in range(1, _parameter_count(prepared.parameters) + 1 - len(query.users)):
+    supplied_count = len(query.users) + len(query.live)
+    for number in range(1, _parameter_count(prepared.parameters) + 1 - supplied_count):
         given_oid = given_oids[number - 1] if number <= len(given_oids) else 0
         oids.append(given_oid or query.parameters.get(number, types.TEXT))
     result_oids: Sequence[int | None] = query.columns if len(query.columns) == len(prepared.columns) else [None] * len(prepared.columns)
@@ -342,16 +352,20 @@ async def _plan_catalogue_query(
     supplied = tuple(
         SuppliedParameter(len(oids) + number, of_statement=False, oid=types.TEXT, precision=None, user=user)
         for number, user in enumerate(query.users, start=1)
+    ) + tuple(
+        SuppliedParameter(len(oids) + len(query.users) + index + 1, of_statement=False, oid=types.TEXT, precision=None, live=index)
+        for index in range(len(query.live))
     )
     indexes = _parameter_indexes(prepared)
-    return StatementPlan(command, prepared, tuple(oids), tuple(columns), supplied=supplied, parameter_indexes=indexes)
+    return StatementPlan(command, prepared, tuple(oids), tuple(columns), supplied=supplied, parameter_indexes=indexes, live=query.live)
 
 
-def session_calls_plan(command: SessionCalls, given_oids: Sequence[int]) -> StatementPlan:
-    """The plan of set_config and current_setting, whose parameters and results are text."""
+def session_calls_plan(command: SessionCalls | NotifyCall | ResetStatistics, given_oids: Sequence[int]) -> StatementPlan:
+    """The plan of set_config and current_setting, whose parameters and results are text, and of functions without a result."""
     declared = [oid or types.TEXT for oid in given_oids[: command.parameters]]
     oids = (*declared, *[types.TEXT] * (command.parameters - len(declared)))
-    return StatementPlan(command, None, oids, (types.TEXT,) * len(command.calls))
+    results = (types.TEXT,) * len(command.calls) if isinstance(command, SessionCalls) else (types.VOID,)
+    return StatementPlan(command, None, oids, results)
 
 
 def _parameter_count(names: Sequence[str | None]) -> int:

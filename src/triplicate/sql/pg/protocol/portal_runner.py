@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.interface import Cursor, Row, SchemaMoved, StatementKind, TransactionStatus
+from triplicate.sql.core.interface import Cursor, Prepared, Row, SchemaMoved, StatementKind, TransactionStatus
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.copy_commands import CopyCommands
+from triplicate.sql.pg.protocol.explain_command import ExplainCommand
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
+from triplicate.sql.pg.protocol.live_table_rows import LiveTableRows
 from triplicate.sql.pg.protocol.plans import StatementPlan
 from triplicate.sql.pg.protocol.prepared_statements import (
     Portal,
@@ -26,8 +28,10 @@ from triplicate.sql.pg.protocol.prepared_statements import (
 from triplicate.sql.pg.protocol.role_changes import RoleChangeCommand
 from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
+from triplicate.sql.pg.protocol.statement_watch import StatementWatch
 from triplicate.sql.pg.protocol.truncate_command import TruncateCommand
 from triplicate.sql.pg.syntax.copy_statement import CopyStatement
+from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
 from triplicate.sql.pg.syntax.role_statement import RoleStatement
 from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement
 
@@ -53,6 +57,9 @@ class PortalRunner:
         self._copy = CopyCommands(state, transaction, settings, self)
         self._truncate = TruncateCommand(state, transaction, settings, self)
         self._role_changes = RoleChangeCommand(state, transaction, settings)
+        self._explain = ExplainCommand(state, transaction, settings, self)
+        self._live = LiveTableRows(state)
+        self._watch = StatementWatch(state)
 
     async def start(self, portal: Portal) -> None:
         """Start the portal's statement once, and fix the types of its columns by its first rows. Raises SqlError."""
@@ -60,6 +67,15 @@ class PortalRunner:
         prepared = plan.prepared
         if prepared is None or portal.cursor is not None:
             return
+        self._watch.begin(portal)
+        try:
+            await self._start(portal, prepared)
+        except BaseException:
+            self._watch.end(portal, 0, failed=True)
+            raise
+
+    async def _start(self, portal: Portal, prepared: Prepared) -> None:
+        plan = portal.statement.plan
         if prepared.kind is not _READ:
             if self._transaction.intercept(prepared):
                 self._begin(plan)
@@ -76,6 +92,8 @@ class PortalRunner:
         else:
             async with self._timeout(seconds):
                 await self._run(portal)
+        if prepared.kind is StatementKind.COMMIT and portal.tag is None:
+            self._state.listening.commit()
         if prepared.kind is not _READ:
             self._begin(plan)
 
@@ -104,7 +122,8 @@ class PortalRunner:
             prepared = statement.plan.prepared
             assert prepared is not None, "only statements of the engine are run"
             try:
-                parameters = engine_parameters(portal, state.time, state.users())
+                live = await self._live.rows(portal) if statement.plan.live else ()
+                parameters = engine_parameters(portal, state.time, state.users(), live)
                 check = partial(check_rows, portal) if prepared.kind in CHANGES and prepared.columns else None
                 cursor = portal.cursor = await session.start(prepared, parameters, statement.schema_version, check)
             except SchemaMoved:
@@ -132,7 +151,7 @@ class PortalRunner:
         def end() -> None:
             nonlocal is_over
             is_over = True
-            self._state.session.cancel()
+            self._state.interrupt()
 
         clock = self._state.clock
         timer = clock.call_at(clock.monotonic() + seconds, end)
@@ -154,11 +173,26 @@ class PortalRunner:
         Raises:
             SqlError: errors of the statement, 57014 if it was cancelled.
         """
+        self._watch.begin(portal)
+        try:
+            is_suspended = await self._execute(portal, max_rows, is_described=is_described)
+        except BaseException:
+            self._watch.end(portal, portal.rows_sent, failed=True)
+            raise
+        if is_suspended:
+            self._watch.pause(portal)
+        else:
+            self._watch.end(portal, portal.rows_sent or (portal.cursor.rows_affected if portal.cursor is not None else 0))
+
+    async def _execute(self, portal: Portal, max_rows: int, *, is_described: bool) -> bool:
+        """As `execute`; whether the portal has more rows."""
         prepared, stream = portal.statement.plan.prepared, self._state.stream
         if prepared is None:
             match portal.statement.plan.command:
                 case CopyStatement() as copy:
                     await self._copy.run(copy, commits=not is_described)
+                case ExplainStatement() as explained:
+                    await self._explain.run(portal, explained, is_described=is_described)
                 case TruncateStatement() as truncate:
                     await self._truncate.run(truncate, commits=not is_described)
                 case RoleStatement() as statement:
@@ -166,18 +200,19 @@ class PortalRunner:
                 case _:
                     await self._commands.run(portal, is_described=is_described)
             portal.is_done = True
-            return
+            return False
         sent_before, cursor = portal.rows_sent, portal.cursor
         if cursor is not None and prepared.columns and await self._send_rows(portal, cursor, max_rows):
             stream.write(wire.PORTAL_SUSPENDED)
-            return
+            return True
         portal.is_done = True
         if portal.tag is not None:
             stream.write(wire.command_complete(portal.tag))
-            return
+            return False
         # As in PostgreSQL, the rows that earlier calls sent are not counted again.
         affected = cursor.rows_affected - sent_before if cursor is not None else 0
         stream.write(completion(prepared.tag, portal.rows_sent - sent_before, affected))
+        return False
 
     async def next_rows(self, portal: Portal) -> Sequence[Row]:
         """The next rows of a started portal, with which the client gets no DataRow messages; none at the end."""

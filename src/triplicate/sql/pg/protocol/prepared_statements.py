@@ -10,6 +10,7 @@ from functools import lru_cache
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Column, Cursor, Row, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.core.lexer import Statement
+from triplicate.sql.core.statement_statistics import StatementUse
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.plans import PlanCache, StatementPlan, cached_plan, plan_statement, split_query
 from triplicate.sql.pg.protocol.query_shapes import shape_of
@@ -37,6 +38,8 @@ class PreparedStatement:
     """The version of the schema for which the plan was made."""
     is_fixed: bool
     """Whether the client may know the columns and parameters, so that their types and names must not change."""
+    use: StatementUse | None = None
+    """Its entry in the statistics, once it has run."""
 
 
 @dataclass(slots=True)
@@ -56,6 +59,10 @@ class Portal:
     rows_sent: int = 0
     tag: str | None = None
     """The command tag, if it is not the statement's own."""
+    began_s: float = 0.0
+    """When it was started, or continued, by the clock; 0 between two executions."""
+    spent_s: float = 0.0
+    """The time of its executions before."""
     is_done: bool = False
     """Whether it has run to its end."""
 
@@ -189,11 +196,11 @@ def parameter_decoders(oids: tuple[int, ...], formats: tuple[int, ...], result_f
     return tuple([parameter_decoder(oid, bool(code)) for oid, code in zip(oids, each, strict=True)])
 
 
-def engine_parameters(portal: Portal, time: TransactionTime, users: tuple[str, str, str]) -> tuple[Value, ...]:
+def engine_parameters(portal: Portal, time: TransactionTime, users: tuple[str, str, str], live: Sequence[str] = ()) -> tuple[Value, ...]:
     """The engine's parameters, in its order: the client's and the supplied ones.
 
     Args:
-        time: of the transaction and of the statement. users: by `SessionName`.
+        time: of the transaction and of the statement. users: by `SessionName`. live: the rows of the plan's live tables.
     """
     plan = portal.statement.plan
     assert plan.prepared is not None, "only statements of the engine have parameters"
@@ -201,6 +208,9 @@ def engine_parameters(portal: Portal, time: TransactionTime, users: tuple[str, s
     if plan.parameter_indexes is None and not plan.supplied and len(values) == len(plan.prepared.parameters):
         return values
     for supplied in plan.supplied:
+        if supplied.live is not None:
+            values = (*values, live[supplied.live])
+            continue
         if supplied.oid == types.TEXT:
             values = (*values, users[supplied.user])
             continue

@@ -17,17 +17,22 @@ from triplicate.sql.pg.protocol.commands import (
     ShowParameter,
 )
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
+from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
+from triplicate.sql.pg.protocol.notify_command import NotifyCommand
 from triplicate.sql.pg.protocol.prepared_statements import Portal
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
+from triplicate.sql.pg.syntax.notify_statements import Listen, NotifyCall, NotifyStatement, Unlisten
 from triplicate.sql.pg.syntax.role_statement import SetRole
+from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics
 
 
 class SessionCommands:
     """Runs the session commands of one connection."""
 
-    def __init__(self, state: ConnectionState, settings: SettingCommands) -> None:
+    def __init__(self, state: ConnectionState, transaction: ImplicitTransaction, settings: SettingCommands) -> None:
         self._state = state
+        self._notifying = NotifyCommand(state, transaction)
         self._settings = settings
 
     async def run(self, portal: Portal, *, is_described: bool) -> None:
@@ -72,6 +77,13 @@ class SessionCommands:
                 for row in await self._settings.rows(command, portal.parameters):
                     stream.write(row)
                 tag = "SHOW" if isinstance(command, ShowParameter) else "SELECT 1"
+            case Listen() | Unlisten():
+                state.listening.change(command, in_transaction=session.status is not TransactionStatus.IDLE)
+                tag = "LISTEN" if isinstance(command, Listen) else "UNLISTEN"
+            case NotifyStatement() | NotifyCall():
+                tag = await self._notify(command, portal, is_described=is_described)
+            case ResetStatistics():
+                tag = self._reset_statistics(command, is_described=is_described)
             case Deallocate(name):
                 self._deallocate(name)
                 tag = "DEALLOCATE" if name else "DEALLOCATE ALL"
@@ -81,9 +93,29 @@ class SessionCommands:
                 await self._settings.reset(None)
                 session.roles.reset()
                 state.statements.clear()
+                state.listening.change(Unlisten(None), in_transaction=False)
             case NoOperation(tag):
                 pass
         stream.write(wire.command_complete(tag))
+
+    async def _notify(self, command: NotifyStatement | NotifyCall, portal: Portal, *, is_described: bool) -> str:
+        """Send a notification; the tag of the command."""
+        await self._notifying.run(command, portal.parameters, is_alone=not is_described)
+        return "NOTIFY" if isinstance(command, NotifyStatement) else self._answer_nothing(command, is_described=is_described)
+
+    def _reset_statistics(self, command: ResetStatistics, *, is_described: bool) -> str:
+        session = self._state.session
+        if not session.roles.is_superuser(session.access):
+            raise SqlError("42501", f"permission denied for function {command.column}", hint="Superusers may reset the statistics.")
+        self._state.database.activity.statements.reset()
+        return self._answer_nothing(command, is_described=is_described)
+
+    def _answer_nothing(self, command: NotifyCall | ResetStatistics, *, is_described: bool) -> str:
+        """Send the row of a function without a result; the tag of the command."""
+        if not is_described:
+            self._state.stream.write(self._settings.description(command))
+        self._state.stream.write(wire.data_row([b""]))
+        return "SELECT 1"
 
     def _deallocate(self, name: str | None) -> None:
         if name is None:

@@ -10,11 +10,17 @@ from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import SetAccess, ShowParameter
 from triplicate.sql.pg.protocol.settings import READ_ONLY, REQUEST_ID, SessionSettings, duration_s
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, is_true, values_of
+from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
+from triplicate.sql.pg.syntax.notify_statements import NotifyCall
 from triplicate.sql.pg.syntax.role_statement import SetRole
+from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics
 from triplicate.sql.pg.values import types
 
 _CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
 _ACCESS = "transaction_read_only"
+AnsweredCommand = ShowParameter | SessionCalls | NotifyCall | ResetStatistics | ExplainStatement
+ANSWERED_COMMANDS = (ShowParameter, SessionCalls, NotifyCall, ResetStatistics, ExplainStatement)
+"""Commands of the session that have a result."""
 _ROLES = ("role", "session_authorization")
 
 
@@ -117,12 +123,17 @@ class SettingCommands:
 
     # SHOW and the calls.
 
-    def description(self, command: ShowParameter | SessionCalls, formats: Sequence[int] = ()) -> bytes:
+    def description(self, command: AnsweredCommand, formats: Sequence[int] = ()) -> bytes:
         """RowDescription of the command's result.
 
         Raises:
             SqlError: 42704 for an unknown parameter.
         """
+        if isinstance(command, ExplainStatement):
+            oid = types.JSON if command.is_json else types.TEXT
+            return wire.row_description([wire.ColumnDescription("QUERY PLAN", oid, -1, -1, (formats or [0])[0])])
+        if isinstance(command, NotifyCall | ResetStatistics):
+            return wire.row_description([wire.ColumnDescription(command.column, types.VOID, 4, -1, (formats or [0])[0])])
         if isinstance(command, SessionCalls):
             names = command.columns
         elif command.name is None:

@@ -16,6 +16,7 @@ from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.plans import StatementPlan
 from triplicate.sql.pg.protocol.prepared_statements import Portal, completion, parameter_decoders, update_plan
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
+from triplicate.sql.pg.protocol.statement_watch import StatementWatch
 from triplicate.sql.pg.values.field_codecs import ParameterDecoder
 
 RUN_STATEMENTS = 256
@@ -66,6 +67,7 @@ class StatementRuns:
         self._state = state
         self._settings = settings
         self._portals = portals
+        self._watch = StatementWatch(state)
 
     def begins_with(self, portal: Portal) -> bool:
         """Whether a portal may be the first of a run: a change without a result in a transaction, whose next message is another Bind."""
@@ -123,10 +125,13 @@ class StatementRuns:
             await update_plan(session, statement, state.plans)
             prepared = statement.plan.prepared or prepared
         change = await session.bulk_change(prepared, is_one_statement=False)
+        watched = self._watch.portal_of(statement)
         try:
             await change.run(_in_engines_order(run.rows, statement.plan))
         finally:
-            self._answer(run, prepared.tag, change.counts)
+            counts = change.counts
+            self._watch.end(watched, sum(counts), calls=max(1, len(counts)), failed=len(counts) < len(run.rows))
+            self._answer(run, prepared.tag, counts)
 
     def _answer(self, run: _ExecutionRun, tag: str, counts: Sequence[int]) -> None:
         """Send the answers of the statements that have run, and those of a failed one before its error."""

@@ -563,6 +563,11 @@ def error_response(error: SqlError, *, severity: str = "ERROR") -> bytes:
     return _message(b"E", body + b"\0")
 
 
+def notification_response(channel: str, payload: str) -> bytes:
+    """NotificationResponse. The log does not say which session has sent it, so the process id is 0."""
+    return _message(b"A", _INT32.pack(0) + _cstring(channel) + _cstring(payload))
+
+
 def notice_response(sqlstate: str, message: str) -> bytes:
     fields = (("S", "WARNING"), ("V", "WARNING"), ("C", sqlstate), ("M", message))
     return _message(b"N", b"".join(letter.encode() + _cstring(text) for letter, text in fields) + b"\0")

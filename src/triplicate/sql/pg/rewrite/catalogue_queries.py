@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import SqlError
+from triplicate.sql.catalogue.live_tables import LIVE_TABLES
 from triplicate.sql.catalogue.relations import TABLES
 from triplicate.sql.core.lexer import Statement, Token, quote_string, string_value, tokenize
 from triplicate.sql.core.session_roles import SessionName
 from triplicate.sql.pg.rewrite.catalogue_types import parameter_oids, result_oids
+from triplicate.sql.pg.rewrite.live_uses import LiveUse, live_uses
+from triplicate.sql.pg.rewrite.mutable_token import MutableToken, closing, names_a_table
 
 _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information_schema.")} | {
     "TO_REGCLASS", "TO_REGTYPE", "FORMAT_TYPE", "PG_GET_EXPR", "PG_GET_CONSTRAINTDEF", "PG_GET_INDEXDEF", "PG_TABLE_IS_VISIBLE",
@@ -26,7 +29,7 @@ _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information
 }  # fmt: skip
 """Words that identify such a query. They include tables that do not exist here, so that the error contains their names."""
 _MAY_ASK = re.compile(rf"\b(?:{'|'.join(sorted(_TRIGGERS))})\b", re.IGNORECASE)
-_PIECES = ("pg_", "reg", "_schema", "format_type", "_description", "has_")
+_PIECES = ("pg_", "triplicate_", "reg", "_schema", "format_type", "_description", "has_")
 """Each trigger contains one of these."""
 _OBJECTS = {"REGCLASS": "regclass", "REGTYPE": "regtype", "REGNAMESPACE": "regnamespace"}
 _INTEGERS = {"OID", "INT", "INTEGER", "INT2", "INT4", "INT8", "BIGINT", "SMALLINT", "XID"}
@@ -36,7 +39,6 @@ _NO_FUNCTIONS = {
     "USING", "VALUES", "HAVING", "LIKE", "BETWEEN", "IS", "UNION", "LIMIT", "DISTINCT",
 }  # fmt: skip
 _FROM_ENDS = {"WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "WINDOW", ";"}
-_NO_TABLES_FOLLOW = {"SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "ON", "USING", "WITH", "VALUES", "BY"}
 _OPERAND_ENDS = _FROM_ENDS | {"AND", "OR", "ESCAPE", "IS", "THEN", "ELSE", "END", "WHEN", "AS", "ASC", "DESC"}
 _AFTER_TABLE = {
     "WHERE",
@@ -78,6 +80,8 @@ class CatalogueQuery:
     """The type's oid of each column of the result; None if only a column's declared type, or a value, determines it."""
     users: tuple[SessionName, ...] = ()
     """The names that the session supplies, as parameters after the client's."""
+    live: tuple[LiveUse, ...] = ()
+    """The tables whose rows the session supplies, as parameters after the names."""
 
 
 def catalogue_query(statement: Statement) -> CatalogueQuery | None:
@@ -99,7 +103,10 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
     parts = _without_schemas(_plain_operators([_plain(token) for token in tokens]))
     _refuse_other_tables(parts)
     parts, users = _session_names(parts)
+    parts, live = live_uses(parts, len(users))
     parameters = parameter_oids(parts)
+    for use in live:
+        parameters |= use.parameter_oids
     columns = result_oids(parts)
     parts = _arrays(parts)
     parts = _casts(parts)
@@ -108,18 +115,7 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
     parts = _unnested(parts)
     parts = _patterns(_expressions(parts))
     parts = _named_values(parts)
-    return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns, users)
-
-
-class MutableToken:
-    """A token that a rule may change."""
-
-    __slots__ = ("kind", "text", "upper")
-
-    def __init__(self, kind: str, text: str) -> None:
-        self.kind = kind
-        self.text = text
-        self.upper = text.upper() if kind in ("word", "operator") else ""
+    return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns, users, live)
 
 
 def _plain(token: Token) -> MutableToken:
@@ -129,16 +125,6 @@ def _plain(token: Token) -> MutableToken:
 
 def _tokens(text: str) -> list[MutableToken]:
     return [MutableToken(token.kind, token.text) for token in tokenize(text)]
-
-
-def closing(parts: Sequence[MutableToken], opening: int) -> int:
-    """The index of the bracket that closes the one at index `opening`. Raises SqlError 42601 if none does."""
-    depth = 0
-    for index in range(opening, len(parts)):
-        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
-        if depth == 0:
-            return index
-    raise SqlError("42601", "syntax error: a bracket is not closed")
 
 
 def _opening(parts: Sequence[MutableToken], end: int) -> int:
@@ -219,29 +205,13 @@ def _refuse_other_tables(parts: Sequence[MutableToken]) -> None:
         is_called = index + 1 < len(parts) and parts[index + 1].text == "("
         if part.kind not in ("word", "quoted") or is_called or part.upper in ("SELECT", "VALUES", "LATERAL", "ONLY", "UNNEST"):
             continue
-        if _names_a_table(parts, index) and name not in common and not name.startswith(("pg_", "information_schema", "sqlite_")):
+        is_known = name in common or name in LIVE_TABLES or name.startswith(("pg_", "information_schema", "sqlite_"))
+        if names_a_table(parts, index) and not is_known:
             raise SqlError(
                 "0A000",
                 f'a query of the catalogue cannot read table "{part.text}" as well',
                 hint="Query the catalogue and the table separately.",
             )
-
-
-def _names_a_table(parts: Sequence[MutableToken], index: int) -> bool:
-    """Whether this token is a table's name: it follows FROM, JOIN or a comma between tables."""
-    before = parts[index - 1].upper if index else ""
-    if before in ("FROM", "JOIN"):
-        return not (before == "FROM" and index >= 2 and parts[index - 2].upper == "DISTINCT")
-    if before != ",":
-        return False
-    depth = 0
-    for at in range(index - 1, -1, -1):
-        depth += (parts[at].text in (")", "]")) - (parts[at].text in ("(", "["))
-        if depth < 0 or (depth == 0 and parts[at].upper in _NO_TABLES_FOLLOW):
-            return False
-        if depth == 0 and parts[at].upper == "FROM":
-            return True
-    return False
 
 
 def _common_names(parts: Sequence[MutableToken]) -> set[str]:

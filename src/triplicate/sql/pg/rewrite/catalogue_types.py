@@ -27,7 +27,7 @@ CHAR1, NAME, INT2VECTOR, INT2_ARRAY, TEXT_ARRAY = 18, 19, 22, 1005, 1009
 _KINDS = {
     "oid": types.OID, "name": NAME, "integer": types.INT8, "bigint": types.INT8, "boolean": types.BOOL, "char1": CHAR1,
     "text": types.TEXT, "real": types.FLOAT8, "int2vector": INT2VECTOR, "int2[]": INT2_ARRAY, "text[]": TEXT_ARRAY,
-    "timestamptz": types.TIMESTAMPTZ,
+    "timestamptz": types.TIMESTAMPTZ, "jsonb": types.JSONB,
 }  # fmt: skip
 COLUMNS = {
     column.split()[0]: _KINDS[column.split()[1]]

@@ -43,6 +43,8 @@ class SuppliedParameter:
     precision: int | None
     user: SessionName = SessionName.CURRENT
     """The name that is supplied."""
+    live: int | None = None
+    """The index of the live table whose rows are supplied instead; see `triplicate.sql.catalogue.live_tables`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,44 @@
+"""The listeners, sessions and statements of one copy of a database on a node. Pure."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from triplicate.errors import SqlError
+from triplicate.sql.core.client_record import ClientRecord
+from triplicate.sql.core.commit_notices import CommitNotices
+from triplicate.sql.core.live_rows import LiveSource
+from triplicate.sql.core.statement_statistics import StatementStatistics
+
+
+class EndedSession(Protocol):
+    """A session that the node may end."""
+
+    def end(self, reason: SqlError) -> None:
+        """End the session with an error for its client."""
+
+
+class DatabaseActivity:
+    """Shared by the sessions of one copy. A restart of the node begins with an empty one."""
+
+    def __init__(self) -> None:
+        self.notices = CommitNotices()
+        self.sources: dict[str, LiveSource] = {}
+        """Makes the rows of live tables, by their names."""
+        self.statements = StatementStatistics()
+        self.clients: dict[int, ClientRecord] = {}
+        """The connected clients by their process ids."""
+        self._open: dict[int, EndedSession] = {}
+        """The open sessions, by their identities."""
+
+    def add_session(self, session: EndedSession) -> None:
+        self._open[id(session)] = session
+
+    def forget_session(self, session: object) -> None:
+        """Idempotent."""
+        self._open.pop(id(session), None)
+
+    def end_sessions(self, reason: SqlError) -> None:
+        """End every open session."""
+        for session in list(self._open.values()):
+            session.end(reason)

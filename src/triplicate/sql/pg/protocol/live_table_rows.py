@@ -1,0 +1,57 @@
+"""The rows of live tables for the statements of one connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from triplicate.errors import SqlError
+from triplicate.runtime import TaskScope, fail, resolve
+from triplicate.sql.catalogue.live_tables import rows_parameter
+from triplicate.sql.core.live_rows import LiveRequest, LiveRow
+from triplicate.sql.pg.protocol.connection_state import ConnectionState
+from triplicate.sql.pg.protocol.prepared_statements import Portal
+
+
+class LiveTableRows:
+    """Makes them by the rights of the current role, as they are when the statement begins."""
+
+    def __init__(self, state: ConnectionState) -> None:
+        self._state = state
+
+    async def rows(self, portal: Portal) -> list[str]:
+        """The parameters with the rows of a statement's live tables.
+
+        Raises:
+            SqlError: 57014, the statement was cancelled meanwhile; 0A000, this database has no such rows; and as the sources.
+        """
+        state = self._state
+        found: list[str] = []
+        for use in portal.statement.plan.live:
+            source = state.database.activity.sources.get(use.table)
+            if source is None:
+                raise SqlError("0A000", f"{use.table} is not available on this node")
+            request = LiveRequest(use.values(portal.parameters), state.session.roles.acting, state.session.access)
+            rows: Sequence[LiveRow] = await self._interruptible(source(request))
+            found.append(rows_parameter(rows))
+        return found
+
+    async def _interruptible(self, work: Coroutine[Any, Any, Sequence[LiveRow]]) -> Sequence[LiveRow]:
+        """The result of the work, which an interrupt of the connection ends."""
+        state, scope = self._state, TaskScope("live rows", on_failure=lambda error: None)
+        answer: asyncio.Future[Sequence[LiveRow]] = asyncio.get_running_loop().create_future()
+
+        async def read() -> None:
+            try:
+                resolve(answer, await work)
+            except Exception as error:  # noqa: BLE001  it is raised below
+                fail(answer, error)
+
+        state.interrupted = answer
+        try:
+            scope.spawn(read(), name="read")
+            return await answer
+        finally:
+            state.interrupted = None
+            await scope.aclose()

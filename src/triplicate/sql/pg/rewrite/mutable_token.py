@@ -1,0 +1,47 @@
+"""Tokens that the rules for queries of the catalogue change, and questions about their places. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triplicate.errors import SqlError
+
+_NO_TABLES_FOLLOW = {"SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "ON", "USING", "WITH", "VALUES", "BY"}
+
+
+class MutableToken:
+    """A token that a rule may change."""
+
+    __slots__ = ("kind", "text", "upper")
+
+    def __init__(self, kind: str, text: str) -> None:
+        self.kind = kind
+        self.text = text
+        self.upper = text.upper() if kind in ("word", "operator") else ""
+
+
+def closing(parts: Sequence[MutableToken], opening: int) -> int:
+    """The index of the bracket that closes the one at index `opening`. Raises SqlError 42601 if none does."""
+    depth = 0
+    for index in range(opening, len(parts)):
+        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
+        if depth == 0:
+            return index
+    raise SqlError("42601", "syntax error: a bracket is not closed")
+
+
+def names_a_table(parts: Sequence[MutableToken], index: int) -> bool:
+    """Whether this token is a table's name: it follows FROM, JOIN or a comma between tables."""
+    before = parts[index - 1].upper if index else ""
+    if before in ("FROM", "JOIN"):
+        return not (before == "FROM" and index >= 2 and parts[index - 2].upper == "DISTINCT")
+    if before != ",":
+        return False
+    depth = 0
+    for at in range(index - 1, -1, -1):
+        depth += (parts[at].text in (")", "]")) - (parts[at].text in ("(", "["))
+        if depth < 0 or (depth == 0 and parts[at].upper in _NO_TABLES_FOLLOW):
+            return False
+        if depth == 0 and parts[at].upper == "FROM":
+            return True
+    return False
