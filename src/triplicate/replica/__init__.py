@@ -1,5 +1,8 @@
 """Replicated state machines: the election of a leader, and copies that follow the log."""
 
+from triplicate.replica.core.lease import Lease
+from triplicate.replica.core.lease import wait_s as lease_wait_s
+from triplicate.replica.core.read_confirmation import ReadConfirmation, SentAppend
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of
 from triplicate.replica.failure_detector import FailureDetector, PeerLoss
@@ -13,10 +16,13 @@ __all__ = [
     "Candidate",
     "Election",
     "FailureDetector",
+    "Lease",
     "PeerLoss",
+    "ReadConfirmation",
     "Replica",
     "ReplicaSettings",
     "Role",
+    "SentAppend",
     "SnapshotKeeper",
     "SnapshotMachine",
     "SnapshotSettings",
@@ -24,4 +30,5 @@ __all__ = [
     "StateMachine",
     "candidates_of",
     "leader_of",
+    "lease_wait_s",
 ]
