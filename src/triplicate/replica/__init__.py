@@ -7,6 +7,7 @@ from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of
 from triplicate.replica.failure_detector import FailureDetector, PeerLoss
 from triplicate.replica.replica import Replica, ReplicaSettings
+from triplicate.replica.set_aside import set_aside_copy
 from triplicate.replica.snapshot_keeper import SnapshotKeeper, SnapshotMachine, StateCopy
 from triplicate.replica.state_machine import STANDS_AT, Role, StateMachine
 
@@ -31,4 +32,5 @@ __all__ = [
     "candidates_of",
     "leader_of",
     "lease_wait_s",
+    "set_aside_copy",
 ]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from triplicate.errors import CorruptionError, Diverged, EnvironmentFault, TriplicateError
 from triplicate.kv.core.expiry import is_expired
@@ -49,6 +49,14 @@ class ScannedPage(NamedTuple):
     items: Sequence[Item]
     cursor: bytes | None
     """Where the next page begins; None at the end of the range."""
+
+
+class Moment(NamedTuple):
+    """The content of a copy at one moment."""
+
+    state: StoreState
+    items: Iterator[Item]
+    """All stored keys in their order."""
 
 
 class DueKey(NamedTuple):
@@ -165,11 +173,15 @@ class RocksCopy:
                 number += not is_expired(deadline_ms, time_ms)
         return number
 
-    def due(self, time_ms: int, limit: int) -> list[DueKey]:
-        """The stored keys whose deadline is not after a time, the earliest first, at most `limit`."""
+    def due(self, time_ms: int, limit: int, since_ms: int = 0) -> list[DueKey]:
+        """The stored keys whose deadline is not after a time, the earliest first, at most `limit`.
+
+        Args:
+            since_ms: deadlines before it are left out. RocksDB would pass over all that were deleted there.
+        """
         found: list[DueKey] = []
         with rocks_errors(self.path):
-            for stored in self._open.keys(from_key=_DEADLINE):
+            for stored in self._open.keys(from_key=_DEADLINE + _SORTED_TIME.pack(since_ms)):
                 if not isinstance(stored, bytes) or stored[:1] != _DEADLINE or len(found) >= limit:
                     break
                 (deadline_ms,) = _SORTED_TIME.unpack_from(stored, 1)
@@ -178,17 +190,16 @@ class RocksCopy:
                 found.append(DueKey(deadline_ms, stored[1 + _SORTED_TIME.size :]))
         return found
 
-    def items(self) -> Iterator[Item]:
-        """All stored keys in their order, of the moment of the call. The copy must not be closed before the iterator."""
-        for stored, content in self._data(b""):
-            yield Item(stored[1:], _record(content))
+    def moment(self) -> Moment:
+        """The state and all keys of this moment. The copy must not be closed before the iterator of the keys ends, or is deleted."""
+        with rocks_errors(self.path):
+            snapshot = self._open.snapshot()
+            stored = snapshot.items(from_key=_DATA)
+            return Moment(decode_state(snapshot[_STATE]), (Item(key[1:], _record(content)) for key, content in _while_data(stored)))
 
     def _data(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The stored keys of data from a key on, with their contents, of the moment of the call."""
-        for stored, content in cast("Iterator[tuple[bytes, bytes]]", self._open.items(from_key=_DATA + start)):
-            if stored[:1] != _DATA:
-                return
-            yield stored, content
+        return _while_data(self._open.items(from_key=_DATA + start))
 
     # Changes.
 
@@ -261,6 +272,14 @@ class RocksCopy:
         if database is not None:
             with rocks_errors(self.path):
                 database.close()
+
+
+def _while_data(stored: Iterator[tuple[Any, Any]]) -> Iterator[tuple[bytes, bytes]]:
+    """The pairs of an iterator up to the first that is no data."""
+    for key, content in stored:
+        if key[:1] != _DATA:
+            return
+        yield key, content
 
 
 class OtherStore(TriplicateError):
