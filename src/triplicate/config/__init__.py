@@ -11,6 +11,7 @@ from triplicate.config.process_settings import MetadataSettings, ProcessSettings
 from triplicate.config.sections import all_sections
 from triplicate.config.security_settings import SecuritySettings
 from triplicate.config.setting import SettingInfo, setting
+from triplicate.config.store_settings import StoreSettings
 
 __all__ = [
     "CONFIG_VARIABLE",
@@ -25,6 +26,7 @@ __all__ = [
     "ProcessSettings",
     "SecuritySettings",
     "SettingInfo",
+    "StoreSettings",
     "all_sections",
     "keys_of",
     "load",

@@ -22,9 +22,9 @@ class StoreLimits:
     key_bytes: int = 4096
     """Of a key, which has at least one byte."""
     value_bytes: int = 1024 * 1024
-    """Of a value, also after an `Append`."""
-    batch_bytes: int = 4 * 1024 * 1024
-    """Of all keys and values of a batch."""
+    """Of a value. An `Append` beyond it fails with `WrongValue`."""
+    batch_bytes: int = 4 * 1024 * 1024 - 64 * 1024
+    """Of all keys and values of a batch, and 32 for each operation and condition: what one entry of the log can hold."""
     batch_operations: int = 10_000
     """Operations and conditions of a batch, keys of a `get_many`, items of a page."""
 
