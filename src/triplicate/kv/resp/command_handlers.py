@@ -19,7 +19,7 @@ from triplicate.kv.resp.core.server_info import ClientFacts, hello_map
 from triplicate.kv.resp.logins import AUTHENTICATION_REQUIRED, Logins
 from triplicate.kv.resp.node_queries import NodeFacts
 from triplicate.kv.resp.notifications import Notifications
-from triplicate.kv.resp.session import DEFAULT_LEVEL, Session, Transaction, refusal_of, size_of
+from triplicate.kv.resp.session import DEFAULT_LEVEL, Session, Transaction, refusal_of
 from triplicate.kv.resp.store_runner import StoreRunner
 
 
@@ -55,13 +55,13 @@ class CommandHandlers:
             session.store_name = session.store.name
         return session.store
 
-    def queue(self, command: KeyCommand | ConnectionCommand) -> None:
+    def queue(self, command: KeyCommand | ConnectionCommand, size_bytes: int = 0) -> None:
         """Queue a command of a transaction. Raises CommandError: there are too many."""
         transaction, limits = self.session.transaction, self.chosen_store().limits
         assert transaction is not None, "MULTI has begun one"
         if isinstance(command, KeyCommand):
             transaction.operations += len(command.operations)
-            transaction.size_bytes += size_of(command.operations)
+            transaction.size_bytes += size_bytes
         if (
             len(transaction.queue) >= limits.batch_operations
             or transaction.operations > limits.batch_operations

@@ -22,7 +22,7 @@ from triplicate.kv.resp.core.requests import BEFORE_LOGIN, RequestLimits
 from triplicate.kv.resp.logins import AUTHENTICATION_REQUIRED
 from triplicate.kv.resp.session import Session, read_only, refusal_of, size_of
 from triplicate.kv.resp.store_runner import RUN_BYTES_MAX, RUN_OPERATIONS_MAX, StoreRunner
-from triplicate.runtime import EagerWork, TaskScope, fail, resolve
+from triplicate.runtime import EagerWork, TaskScope, fail, own_task, resolve
 
 TURN_REQUESTS = 500
 """After so many requests other connections are served."""
@@ -159,7 +159,10 @@ class Conversation:
             self._check(spec)
             command = spec.read(words)
             if isinstance(command, KeyCommand):
-                self._add(spec, command)
+                size_bytes = size_of(command.operations)
+                if self._run and self._is_full(len(command.operations), size_bytes):
+                    await self._finish_run()
+                self._add(spec, command, size_bytes)
             else:
                 await self._serve_other(spec, command)
         except CommandError as error:
@@ -168,8 +171,10 @@ class Conversation:
             if session.transaction is not None and words[0].lower() not in (b"multi", b"watch"):
                 session.transaction.is_refused = True
             self._add_reply(Refused(str(error)))
-        if self._run_operations >= RUN_OPERATIONS_MAX or self._run_bytes >= RUN_BYTES_MAX:
-            await self._finish_run()
+
+    def _is_full(self, operations: int, size_bytes: int) -> bool:
+        """Whether the run has no room for a further command."""
+        return self._run_operations + operations > RUN_OPERATIONS_MAX or self._run_bytes + size_bytes > RUN_BYTES_MAX
 
     def _check(self, spec: CommandSpec) -> None:
         """Raises CommandError: the client may not send this command, or not now."""
@@ -201,7 +206,7 @@ class Conversation:
 
     # Commands on named keys.
 
-    def _add(self, spec: CommandSpec, command: KeyCommand) -> None:
+    def _add(self, spec: CommandSpec, command: KeyCommand, size_bytes: int) -> None:
         """Add a command to the run, or to the transaction. Raises CommandError."""
         store = self._handlers.chosen_store()
         check_sizes(command.operations, store.limits)
@@ -211,12 +216,12 @@ class Conversation:
         if self._session.transaction is not None:
             if command.conditions:
                 raise CommandError(f"ERR '{spec.name}' has a condition and is not allowed between MULTI and EXEC; use WATCH")
-            self._handlers.queue(command)
+            self._handlers.queue(command, size_bytes)
             self._add_reply(QUEUED)
             return
         self._run.append(command)
         self._run_operations += len(command.operations)
-        self._run_bytes += size_of(command.operations)
+        self._run_bytes += size_bytes
 
     def _check_rights(self, spec: CommandSpec, command: KeyCommand | ComputedCommand) -> None:
         rights = self._session.rights
@@ -272,6 +277,7 @@ class Conversation:
             self._add_reply(QUEUED)
             return
         await self._finish_run()
+        await own_task()  # The store may wait with a limit of time.
         try:
             if isinstance(command, ComputedCommand):
                 self._check_rights(spec, command)

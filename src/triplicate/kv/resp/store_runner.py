@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from triplicate.errors import StoreError, UsageError, WrongValue
+from triplicate.errors import ArgumentError, StoreError, UsageError, WrongValue
 from triplicate.kv.core.interface import LINEARIZABLE, KeyValueStore
 from triplicate.kv.core.operations import Add, Batch, Condition, Operation, Outcome, VersionIs
 from triplicate.kv.resp.core.command_errors import NOT_AN_INTEGER, CommandError
 from triplicate.kv.resp.core.key_commands import APPLIED, ComputedCommand, KeyCommand, check_sizes, outcome_of_record, too_long
 from triplicate.kv.resp.core.replies import Refused, Reply
 from triplicate.kv.resp.session import Session, refusal_of
+from triplicate.runtime import own_task
 
 ATTEMPTS_MAX = 64
 """Of a computed change, whose key others may change meanwhile."""
@@ -39,15 +40,25 @@ class StoreRunner:
             if reply is not None:
                 return [reply[0]]
         replies: list[Reply] = []
-        for parts in _parts(commands):
+        for together in _parts(commands):
             try:
-                if all(command.is_read for command in parts):
-                    replies += await self.read(parts)
-                else:
-                    replies += await self.change(parts, parts[0].conditions) or [parts[0].render((), 0)]
-            except (StoreError, UsageError) as error:
-                replies += [refusal_of(error, self._store.name)] * len(parts)
+                replies += await self._run_together(together)
+            except ArgumentError:
+                # The sum of all is beyond a limit that each may keep, and nothing was changed.
+                for command in together:
+                    try:
+                        replies += await self._run_together([command])
+                    except (StoreError, UsageError) as error:
+                        replies.append(refusal_of(error, self._store.name))
+            except StoreError as error:
+                replies += [refusal_of(error, self._store.name)] * len(together)
         return replies
+
+    async def _run_together(self, commands: list[KeyCommand]) -> list[Reply]:
+        """Raises StoreError; ArgumentError: nothing was changed."""
+        if all(command.is_read for command in commands):
+            return await self.read(commands)
+        return await self.change(commands, commands[0].conditions) or [commands[0].render((), 0)]
 
     def _get_at_once(self, command: KeyCommand) -> tuple[Reply] | None:
         """The reply of a read of one key, if the leader can give it without waiting."""
@@ -65,6 +76,7 @@ class StoreRunner:
     async def read(self, commands: Sequence[KeyCommand]) -> list[Reply]:
         """Run reads at the level of the session, all at one moment. Raises StoreError."""
         keys = [operation.key for command in commands for operation in command.operations]
+        await own_task()  # The store may wait with a limit of time.
         found = await self._store.get_many(keys, self._session.read_level)
         self._session.see(found.position)
         return list(self._replies(commands, [outcome_of_record(record) for record in found.records], found.time_ms))
