@@ -45,12 +45,25 @@ from triplicate.kv.core.operations import (
     When,
 )
 from triplicate.kv.engine.replicated_store import ReplicatedStore
+from triplicate.kv.hosting.hosted_stores import HostedStores
+from triplicate.kv.hosting.store_directory import (
+    LEASE_S,
+    LONGEST_LEASE_S,
+    StoreInfo,
+    create_store,
+    drop_store,
+    read_store,
+    store_info,
+    store_names,
+)
 
 __all__ = [
     "ALL_KEYS",
     "ANY",
     "KEEP_EXPIRY",
+    "LEASE_S",
     "LINEARIZABLE",
+    "LONGEST_LEASE_S",
     "NEVER",
     "NO_EXPIRY",
     "Add",
@@ -69,6 +82,7 @@ __all__ = [
     "Found",
     "FoundMany",
     "Get",
+    "HostedStores",
     "Item",
     "KeyRange",
     "KeyValueStore",
@@ -81,11 +95,17 @@ __all__ = [
     "ReadLevel",
     "Record",
     "ReplicatedStore",
+    "StoreInfo",
     "StoreLimits",
     "ValueIs",
     "VersionIs",
     "Watch",
     "When",
     "bounded",
+    "create_store",
+    "drop_store",
+    "read_store",
     "session",
+    "store_info",
+    "store_names",
 ]
