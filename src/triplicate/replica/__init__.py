@@ -6,6 +6,7 @@ from triplicate.replica.core.read_confirmation import ReadConfirmation, SentAppe
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of
 from triplicate.replica.failure_detector import FailureDetector, PeerLoss
+from triplicate.replica.node_parts import NodeParts
 from triplicate.replica.replica import Replica, ReplicaSettings
 from triplicate.replica.set_aside import set_aside_copy
 from triplicate.replica.snapshot_keeper import SnapshotKeeper, SnapshotMachine, StateCopy
@@ -18,6 +19,7 @@ __all__ = [
     "Election",
     "FailureDetector",
     "Lease",
+    "NodeParts",
     "PeerLoss",
     "ReadConfirmation",
     "Replica",

@@ -209,6 +209,10 @@ class KeyValueStore(Protocol):
         """``host:port`` of the leader's node, as its other protocols are advertised; None if unknown."""
 
     @property
+    def leader_node(self) -> str | None:
+        """Id of the node that leads the store, whose registration in the metadata has its addresses; None if unknown."""
+
+    @property
     def position(self) -> int:
         """The offset after the last log record applied here."""
 

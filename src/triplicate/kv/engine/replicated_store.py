@@ -31,7 +31,7 @@ from triplicate.kv.storage.rocks_copy import AppliedBatch, RocksCopy
 from triplicate.kv.storage.store_snapshots import StoreSnapshots
 from triplicate.kv.storage.store_state import StoreState
 from triplicate.log import LogEntry, LogWriter
-from triplicate.replica import STANDS_AT, lease_wait_s
+from triplicate.replica import STANDS_AT, Candidate, lease_wait_s
 from triplicate.runtime import Host, Metrics, TasklessFuture, deadline_after, fault_point, shielded, sleep, timeout_at
 
 Result = TypeVar("Result")
@@ -86,7 +86,8 @@ class ReplicatedStore:
         self.suspicion: str | None = None
         self.snapshots = StoreSnapshots(host, self, name, identity)
         """Copies the state, and replaces it by another."""
-        self.find_leader: Callable[[], str | None] = lambda: None
+        self.find_leader: Callable[[], Candidate | None] = lambda: None
+        self._rebuilding: str | None = None
         if metrics is not None:
             self._add_gauges(metrics)
 
@@ -110,7 +111,13 @@ class ReplicatedStore:
 
     @property
     def leader_hint(self) -> str | None:
-        return self.find_leader()
+        leader = self.find_leader()
+        return None if leader is None else leader.address
+
+    @property
+    def leader_node(self) -> str | None:
+        leader = self.find_leader()
+        return None if leader is None else leader.node_id
 
     @property
     def unusable(self) -> str | None:
@@ -216,7 +223,7 @@ class ReplicatedStore:
         """Raises NotLeading."""
         if self.leadership is None:
             self._check_usable()
-            raise NotLeading(f"this node does not lead store {self._name!r}; connect to the node that does", self.find_leader())
+            raise NotLeading(f"this node does not lead store {self._name!r}; connect to the node that does", self.leader_hint)
         return self.leadership
 
     @property
@@ -303,12 +310,12 @@ class ReplicatedStore:
         if state.diverged is not None and not state.diverged.startswith(STANDS_AT):
             raise Diverged(state.diverged)
         self.suspicion = state.diverged
-        self._unusable = None if self.suspicion is None else f"this node's copy of store {self._name!r} is being verified"
+        self._unusable = self._rebuilding if self.suspicion is None else f"this node's copy of store {self._name!r} is being verified"
         return state.position
 
     async def verify(self, entry: LogEntry | None) -> None:
         await self._worker.run(self._local.verify, None if entry is None else _logged(entry))
-        self.suspicion = self._unusable = None
+        self.suspicion, self._unusable = None, self._rebuilding
 
     async def follow(self) -> int:
         if self._local.copy is None:
@@ -342,7 +349,7 @@ class ReplicatedStore:
         assert copy is not None, "the copy is open while it follows"
         settings = LeaderSettings(self._limits, self._lease_s, self._mark_s)
         leadership = StoreLeadership(self._host, log, copy, self._worker, self._name, settings)
-        leadership.find_leader = self.find_leader
+        leadership.find_leader = lambda: self.leader_hint
         leadership.on_writing = self._writing
         leadership.on_commit = self._committed
         try:
@@ -400,6 +407,16 @@ class ReplicatedStore:
         except TriplicateError as error:
             # A copy that cannot be marked fails again when it is opened or followed with.
             self._host.trace("kv.mark_failed", store=self._name, error=repr(error))
+
+    def catch_up(self, reason: str) -> None:
+        """The copy is served from `caught_up` on."""
+        self._rebuilding = self._unusable = reason
+
+    def caught_up(self) -> None:
+        """The copy has caught up with the log."""
+        if self._unusable == self._rebuilding:
+            self._unusable = None
+        self._rebuilding = None
 
     def fail(self, reason: str) -> None:
         """The copy does not run until it is opened again."""
