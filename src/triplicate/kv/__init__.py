@@ -56,6 +56,9 @@ from triplicate.kv.hosting.store_directory import (
     store_info,
     store_names,
 )
+from triplicate.kv.resp.client_connections import RespLimits
+from triplicate.kv.resp.server import RespServer
+from triplicate.kv.resp.server_security import RespSecurity
 
 __all__ = [
     "ALL_KEYS",
@@ -95,6 +98,9 @@ __all__ = [
     "ReadLevel",
     "Record",
     "ReplicatedStore",
+    "RespLimits",
+    "RespSecurity",
+    "RespServer",
     "StoreInfo",
     "StoreLimits",
     "ValueIs",

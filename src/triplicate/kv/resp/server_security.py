@@ -6,9 +6,11 @@ import ssl
 from dataclasses import dataclass
 from enum import Enum
 
+from triplicate.config import NodeSettings, RespSettings
 from triplicate.errors import ConfigError
 from triplicate.kv.resp.core.command_errors import CommandError
-from triplicate.security import ClientCertificates, TlsIdentity, UsersFile
+from triplicate.runtime import Host
+from triplicate.security import ClientCertificates, TlsIdentity, UsersFile, is_loopback
 
 
 class RefusalReason(Enum):
@@ -65,6 +67,31 @@ class RespSecurity:
             raise ConfigError("node.client_certificates demands certificates, which a client without TLS has not: set node.tls")
         if self.certificate_names_role and (self.users is None or self.certificates is not ClientCertificates.REQUIRED):
             raise ConfigError("a certificate that names the role needs node.authentication = scram and certificates that are required")
+
+    @classmethod
+    def of_settings(cls, host: Host, node: NodeSettings, resp: RespSettings, identity: TlsIdentity | None) -> RespSecurity:
+        """The demands of a node's settings. RESP has no way to ask for TLS, so the port has it unless node.tls is off.
+
+        Raises:
+            ConfigError: as the class; or nobody could log in, or everybody could though a file of users is named.
+        """
+        has_tls = node.tls != "off"
+        if has_tls and identity is None:
+            raise ConfigError(f"node.tls is {node.tls}, but security.ca_file, certificate_file and key_file are not set")
+        names_role = node.client_certificates == "role"
+        certificates = ClientCertificates.REQUIRED if names_role else ClientCertificates(node.client_certificates)
+        users = None
+        if node.authentication == "scram":
+            if not resp.users_file:
+                raise ConfigError("resp.users_file is not set, and node.authentication is scram: nobody could log in")
+            if not has_tls and not is_loopback(resp.host or node.host):
+                raise ConfigError(
+                    "node.tls is off: clients of RESP would send passwords in clear. Set it, or resp.host = 127.0.0.1"
+                )
+            users = UsersFile(resp.users_file, "resp.users_file", host.clock, host.trace, host.entropy.secret(16))
+        elif resp.users_file:
+            raise ConfigError("resp.users_file is set, but node.authentication is trust and checks no user: set it to scram")
+        return cls(identity if has_tls else None, certificates, users, names_role)
 
 
 def common_name(tls: ssl.SSLObject | None) -> str | None:
