@@ -22,8 +22,8 @@ class StoreSettings:
     )
     watch_buffer_bytes: int = setting(
         16 * MIB,
-        "Recent changes of one store that are kept in memory for its watchers. A watcher that is further behind is told that it has lost "
-        "its place.",
+        "Recent changes of one store that are kept in memory for its watchers. A watcher that is further behind loses "
+        "its place, and is informed.",
         unit="bytes",
         low=1024,
         high=1024 * MIB,

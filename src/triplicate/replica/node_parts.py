@@ -16,7 +16,7 @@ from triplicate.runtime import Host, Metrics
 
 @dataclass(frozen=True, slots=True)
 class NodeParts:
-    """Objects that all replicas of a node share, whatever their machines."""
+    """Objects that all replicas of a node share, also if their machines are of different kinds."""
 
     host: Host
     client: Client

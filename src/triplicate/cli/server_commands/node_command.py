@@ -1,4 +1,4 @@
-"""``triplicate node``: one database node, hosting every database of the cluster behind one PostgreSQL port."""
+"""``triplicate node``: one node, hosting every database of the cluster behind one PostgreSQL port, and every key-value store."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from triplicate.cli.process.probes import ServedProcess, node_problems, node_rea
 from triplicate.cli.process.serving import serve_process, warn_of_open_files
 from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
 from triplicate.client import Client
-from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings, SecuritySettings
+from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings, SecuritySettings, StoreSettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
+from triplicate.kv import HostedStores
 from triplicate.log import Logs
 from triplicate.metadata import ClusterMetadata, MetadataAccess, open_cluster
 from triplicate.runtime import Backoff, Host, Metrics, sleep
 from triplicate.security import TlsIdentity, gaps_of_node, refuse_gaps
 from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, login_secret
 
-SECTIONS = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
-
 WAIT_FIRST_S = 0.5
 WAIT_LONGEST_S = 5.0
-SECTIONS = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
+SECTIONS = (NodeSettings, StoreSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
 
 
 async def open_cluster_in_time(uri: str, host: Host, access: MetadataAccess) -> ClusterMetadata:
@@ -94,7 +93,8 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
                 raise EnvironmentFault(f"{where} cannot be opened ({error.strerror}); choose another node.port") from None
             opened.push_async_callback(server.stop)
             logs = Logs(client, configuration.get(LogClientSettings))
-            running = await DatabaseNode.start(host, client, logs, settings, databases, server.address, metrics=metrics)
+            stores = HostedStores(configuration.get(StoreSettings))
+            running = await DatabaseNode.start(host, client, logs, settings, databases, server.address, metrics=metrics, beside=stores.host)
             kept = opened.pop_all()
 
         async def stop() -> None:
@@ -104,6 +104,6 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
 
         address = "{}:{}".format(*server.address)
         facts: dict[str, object] = {"node": settings.node_id, "address": address, "positions": databases.positions()}
-        return ServedProcess(facts, stop, running.failed, lambda: node_problems(running), lambda: node_readiness(running))
+        return ServedProcess(facts, stop, running.failed, lambda: node_problems(running), lambda: node_readiness(running, stores))
 
     serve_process(settings.node_id or "node", process, start, security=own_security, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from triplicate.errors import PlaceLost
-from triplicate.kv.core.interface import Change, ChangeKind
-from triplicate.kv.core.records import Effect, size_of
+from triplicate.kv.core.store_interface import ChangeKind, KeyChange
+from triplicate.kv.core.store_records import Effect, size_of
 
 TAKE_MAX = 1000
 """Changes that one call of `take` looks at; a batch is never cut."""
@@ -22,7 +22,7 @@ class _Kept(NamedTuple):
 class Taken(NamedTuple):
     """The next changes of a watcher."""
 
-    changes: Sequence[Change]
+    changes: Sequence[KeyChange]
     position: int
     """All changes before it were looked at."""
 
@@ -81,12 +81,12 @@ class ChangeBuffer:
             PlaceLost: changes after this position are missing.
         """
         self.check(position)
-        changes: list[Change] = []
+        changes: list[KeyChange] = []
         looked = 0
         for index in range(self._index_after(position), len(self._kept)):
             batch = self._kept[index]
             changes += [
-                Change(batch.position, effect.kind, effect.key, _shown(effect), effect.deadline_ms)
+                KeyChange(batch.position, effect.kind, effect.key, _shown(effect), effect.deadline_ms)
                 for effect in batch.effects
                 if effect.key.startswith(prefix)
             ]

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from triplicate.errors import ArgumentError, StoreError, WrongValue
-from triplicate.kv.core.expiry import is_expired, new_deadline_ms
-from triplicate.kv.core.interface import ChangeKind, Record, StoreLimits
+from triplicate.kv.core.key_expiry import is_expired, new_deadline_ms
 from triplicate.kv.core.operations import (
     NEVER,
     NO_EXPIRY,
@@ -19,16 +18,17 @@ from triplicate.kv.core.operations import (
     Condition,
     DeadlineWhen,
     Delete,
-    Exists,
     Expire,
     Get,
+    KeyExists,
     Operation,
     Outcome,
     Put,
     ValueIs,
     When,
 )
-from triplicate.kv.core.records import Effect, size_of
+from triplicate.kv.core.store_interface import ChangeKind, Record, StoreLimits
+from triplicate.kv.core.store_records import Effect, size_of
 
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _INTEGER_MIN, _INTEGER_MAX = -(1 << 63), (1 << 63) - 1
@@ -37,7 +37,7 @@ Lookup = Callable[[bytes], Record | None]
 """The stored record of a key, which may be expired."""
 
 
-class Decision(NamedTuple):
+class BatchDecision(NamedTuple):
     """What a batch does and answers."""
 
     result: BatchResult | StoreError | ArgumentError
@@ -45,7 +45,7 @@ class Decision(NamedTuple):
     """What is logged; empty if nothing changes."""
 
 
-def decide(batch: Batch, lookup: Lookup, time_ms: int, before: int, limits: StoreLimits) -> Decision:
+def decide(batch: Batch, lookup: Lookup, time_ms: int, before: int, limits: StoreLimits) -> BatchDecision:
     """Decide a batch that was checked.
 
     Args:
@@ -62,17 +62,17 @@ def decide(batch: Batch, lookup: Lookup, time_ms: int, before: int, limits: Stor
             outcomes.append(_run(operation, view, limits))
         except WrongValue as error:
             if not batch.continues_after_errors:
-                return Decision(error, view.expiries())
+                return BatchDecision(error, view.expiries())
             outcomes.append(_outcome(view.get(operation.key), applied=False, error=error))
     return _decided(view, before, held=True, outcomes=outcomes, limits=limits)
 
 
-def _decided(view: _View, before: int, *, held: bool, outcomes: Sequence[Outcome], limits: StoreLimits | None = None) -> Decision:
+def _decided(view: _View, before: int, *, held: bool, outcomes: Sequence[Outcome], limits: StoreLimits | None = None) -> BatchDecision:
     effects = view.effects() if held else view.expiries()
     if limits is not None and (size := size_of(effects)) > limits.batch_bytes:
         error = ArgumentError(f"the changes of a batch have at most {limits.batch_bytes} bytes, not {size}; send them in parts")
-        return Decision(error, view.expiries())
-    return Decision(BatchResult(held, outcomes, before + (1 if effects else 0), view.time_ms), effects)
+        return BatchDecision(error, view.expiries())
+    return BatchDecision(BatchResult(held, outcomes, before + (1 if effects else 0), view.time_ms), effects)
 
 
 class _View:
@@ -137,7 +137,7 @@ class _View:
 
 
 def _holds(condition: Condition, found: Record | None) -> bool:
-    if isinstance(condition, Exists):
+    if isinstance(condition, KeyExists):
         return (found is not None) is condition.expected
     if isinstance(condition, ValueIs):
         return (None if found is None else found.value) == condition.value

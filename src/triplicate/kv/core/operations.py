@@ -117,7 +117,7 @@ Operation = Get | Put | Delete | Expire | Add | Append
 
 
 @dataclass(frozen=True, slots=True)
-class Exists:
+class KeyExists:
     """Condition: the key exists, or with `expected` false, it does not."""
 
     key: bytes
@@ -140,7 +140,7 @@ class VersionIs:
     version: int
 
 
-Condition = Exists | ValueIs | VersionIs
+Condition = KeyExists | ValueIs | VersionIs
 
 
 @dataclass(frozen=True, slots=True)

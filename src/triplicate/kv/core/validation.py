@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from triplicate.errors import ArgumentError
-from triplicate.kv.core.interface import StoreLimits
 from triplicate.kv.core.operations import Add, Append, Batch, Condition, Expire, Expiry, Operation, Put, ValueIs
+from triplicate.kv.core.store_interface import StoreLimits
 
 DEADLINE_MAX_MS = (1 << 62) - 1
 """Latest deadline, milliseconds since the epoch."""

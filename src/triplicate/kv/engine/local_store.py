@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from triplicate.errors import CorruptionError, Diverged
-from triplicate.kv.core.expiry import next_time_ms
-from triplicate.kv.core.records import decode_header, decode_record
+from triplicate.kv.core.key_expiry import next_time_ms
+from triplicate.kv.core.store_records import decode_header, decode_record
 from triplicate.kv.storage.copy_folder import remove_leftovers, set_before
 from triplicate.kv.storage.rocks_copy import AppliedBatch, OtherStore, RocksCopy
-from triplicate.kv.storage.store_state import StoreState
+from triplicate.kv.storage.store_stand import StoreStand
 from triplicate.replica import STANDS_AT
 from triplicate.runtime import Host
 
@@ -127,7 +127,7 @@ class LocalStore:
             copy.close()
 
 
-def _decoded(entry: LoggedEntry, state: StoreState) -> tuple[list[AppliedBatch], StoreState]:
+def _decoded(entry: LoggedEntry, state: StoreStand) -> tuple[list[AppliedBatch], StoreStand]:
     """The batches of an entry, and the state after it.
 
     Raises:

@@ -8,28 +8,28 @@ from typing import TypeVar
 
 from triplicate.config import NodeSettings, StoreSettings
 from triplicate.errors import CorruptionError, Diverged, LevelNotMet, NotLeading, StoreUnavailable, TriplicateError
-from triplicate.kv.core.expiry import is_expired
-from triplicate.kv.core.interface import (
+from triplicate.kv.core.key_expiry import is_expired
+from triplicate.kv.core.operations import NO_EXPIRY, Batch, BatchResult, Delete, Expiry, Outcome, Put, When
+from triplicate.kv.core.store_interface import (
     ALL_KEYS,
     LINEARIZABLE,
     Count,
     Found,
     FoundMany,
+    KeyPage,
     KeyRange,
     LevelKind,
-    Page,
     ReadLevel,
     Record,
     StoreLimits,
 )
-from triplicate.kv.core.operations import NO_EXPIRY, Batch, BatchResult, Delete, Expiry, Outcome, Put, When
 from triplicate.kv.core.validation import check_count, check_key
-from triplicate.kv.engine.leadership import LeaderSettings, LogAppender, StoreLeadership
 from triplicate.kv.engine.local_store import LocalStore, LoggedEntry
+from triplicate.kv.engine.store_leadership import EntryAppender, LeaderSettings, StoreLeadership
 from triplicate.kv.engine.watching import ChangeHub, StoreWatch
 from triplicate.kv.storage.rocks_copy import AppliedBatch, RocksCopy
 from triplicate.kv.storage.store_snapshots import StoreSnapshots
-from triplicate.kv.storage.store_state import StoreState
+from triplicate.kv.storage.store_stand import StoreStand
 from triplicate.log import LogEntry, LogWriter
 from triplicate.replica import STANDS_AT, Candidate, lease_wait_s
 from triplicate.runtime import Host, Metrics, TasklessFuture, deadline_after, fault_point, shielded, sleep, timeout_at
@@ -37,13 +37,13 @@ from triplicate.runtime import Host, Metrics, TasklessFuture, deadline_after, fa
 Result = TypeVar("Result")
 
 PAGE_BYTES = 1024 * 1024
-"""A page of a scan ends after so many bytes."""
+"""A page of a scan ends at this size."""
 SHORT_READ_KEYS = 128
-"""Scans of so many keys run on the event loop, longer ones on a thread."""
+"""Scans of this number of keys run on the event loop, longer ones on a thread."""
 
 
 class ReplicatedStore:
-    """Implements `replica.StateMachine` for the replica and `interface.KeyValueStore` for clients.
+    """Implements `replica.StateMachine` for the replica and `store_interface.KeyValueStore` for clients.
 
     Args:
         identity: 16 bytes; the local copy must be of this store.
@@ -68,9 +68,8 @@ class ReplicatedStore:
         self._worker = host.new_worker(f"kv-{name}")
         self._reader = host.new_worker(f"kv-{name}-reads")
         self._local = LocalStore(host, identity, path)
-        self._limits = StoreLimits(value_bytes=settings.value_bytes)
-        self._lease_s = lease_s
-        self._mark_s = settings.mark_interval_s
+        limits = StoreLimits(value_bytes=settings.value_bytes)
+        self._leading_settings = LeaderSettings(limits, lease_s, settings.mark_interval_s)
         self._clock_rate_error = node.clock_rate_error
         self._led_epoch = 0
         """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""
@@ -99,7 +98,7 @@ class ReplicatedStore:
 
     @property
     def limits(self) -> StoreLimits:
-        return self._limits
+        return self._leading_settings.limits
 
     @property
     def path(self) -> str:
@@ -141,7 +140,7 @@ class ReplicatedStore:
         return sum(outcome.applied for outcome in result.outcomes), result.position
 
     def try_get(self, key: bytes) -> Found | None:
-        check_key(key, self._limits)
+        check_key(key, self.limits)
         leadership = self._leading()
         record = self.copied.get(key)
         if record is not None and record.deadline_ms:
@@ -156,9 +155,9 @@ class ReplicatedStore:
         return Found(found.records[0], found.position, found.time_ms)
 
     async def get_many(self, keys: Sequence[bytes], level: ReadLevel = LINEARIZABLE) -> FoundMany:
-        check_count("keys of one read", len(keys), self._limits)
+        check_count("keys of one read", len(keys), self.limits)
         for key in keys:
-            check_key(key, self._limits)
+            check_key(key, self.limits)
 
         async def read() -> FoundMany:
             stored = self.copied.get(keys[0]) if len(keys) == 1 else None
@@ -167,22 +166,22 @@ class ReplicatedStore:
 
         return await self._at_level(level, read, lambda found: zip(keys, found.records, strict=True))
 
-    async def scan(self, keys: KeyRange, limit: int = 1000, level: ReadLevel = LINEARIZABLE, *, with_values: bool = True) -> Page:
-        check_count("keys of a page", limit, self._limits)
+    async def scan(self, keys: KeyRange, limit: int = 1000, level: ReadLevel = LINEARIZABLE, *, with_values: bool = True) -> KeyPage:
+        check_count("keys of a page", limit, self.limits)
 
-        async def read() -> Page:
+        async def read() -> KeyPage:
             time_ms = self._log_time_ms
             scan = partial(self.copied.scan, with_values=with_values)
             arguments = (keys, limit, PAGE_BYTES, time_ms)
             page = scan(*arguments) if limit <= SHORT_READ_KEYS else await self._reader.run(scan, *arguments)
-            return Page(page.items, page.cursor, self._writing_position, self._time_ms)
+            return KeyPage(page.items, page.cursor, self._writing_position, self._time_ms)
 
         return await self._at_level(level, read, lambda page: page.items)
 
     async def count(self, keys: KeyRange = ALL_KEYS, level: ReadLevel = LINEARIZABLE) -> Count:
         leadership = self._leading() if level.kind is LevelKind.LINEARIZABLE else None
         if leadership is not None:
-            due = await self._reader.run(self.copied.due, leadership.now_ms, self._limits.batch_operations)
+            due = await self._reader.run(self.copied.due, leadership.now_ms, self.limits.batch_operations)
             await leadership.expire([one.key for one in due])
 
         async def read() -> Count:
@@ -335,7 +334,7 @@ class ReplicatedStore:
         return self.position
 
     @property
-    def _state(self) -> StoreState:
+    def _state(self) -> StoreStand:
         copy = self._local.copy
         assert copy is not None, "the copy is open while it follows or leads"
         return copy.state
@@ -343,12 +342,11 @@ class ReplicatedStore:
     async def lead(self, writer: LogWriter, serves: Callable[[], None]) -> None:
         await self._lead(writer, serves)
 
-    async def _lead(self, log: LogAppender, serves: Callable[[], None]) -> None:
+    async def _lead(self, log: EntryAppender, serves: Callable[[], None]) -> None:
         entered_at = self._host.clock.elapsed()
         copy = self._local.copy
         assert copy is not None, "the copy is open while it follows"
-        settings = LeaderSettings(self._limits, self._lease_s, self._mark_s)
-        leadership = StoreLeadership(self._host, log, copy, self._worker, self._name, settings)
+        leadership = StoreLeadership(self._host, log, copy, self._worker, self._name, self._leading_settings)
         leadership.find_leader = lambda: self.leader_hint
         leadership.on_writing = self._writing
         leadership.on_commit = self._committed
@@ -370,18 +368,18 @@ class ReplicatedStore:
         if epoch == self._led_epoch + 1:
             return  # The previous leadership was of this process, which has ended it, or there was none.
         clock = self._host.clock
-        until = since + lease_wait_s(self._lease_s, self._clock_rate_error)
+        until = since + lease_wait_s(self._leading_settings.lease_s, self._clock_rate_error)
         while (remaining_s := until - clock.elapsed()) > 0:
             await sleep(clock, remaining_s)
 
-    def _writing(self, state: StoreState) -> None:
+    def _writing(self, state: StoreStand) -> None:
         self._writing_position = state.position
 
-    def _committed(self, batches: Sequence[AppliedBatch], state: StoreState) -> None:
+    def _committed(self, batches: Sequence[AppliedBatch], state: StoreStand) -> None:
         self._moved(state)
         self._hub.publish(batches)
 
-    def _moved(self, state: StoreState) -> None:
+    def _moved(self, state: StoreStand) -> None:
         self.position = self._writing_position = state.position
 
     async def replace(self, swap: Callable[[], None]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from triplicate.errors import StoreUnavailable
 from triplicate.kv.core.change_buffer import ChangeBuffer
-from triplicate.kv.core.interface import Change
+from triplicate.kv.core.store_interface import KeyChange
 from triplicate.kv.storage.rocks_copy import AppliedBatch
 from triplicate.runtime import resolve
 
@@ -65,7 +65,7 @@ class ChangeHub:
 
 
 class StoreWatch:
-    """Implements `interface.Watch`."""
+    """Implements `store_interface.KeyWatch`."""
 
     def __init__(self, hub: ChangeHub, prefix: bytes, position: int) -> None:
         self._hub = hub
@@ -76,7 +76,7 @@ class StoreWatch:
     def __aiter__(self) -> StoreWatch:
         return self
 
-    async def __anext__(self) -> Sequence[Change]:
+    async def __anext__(self) -> Sequence[KeyChange]:
         while not self._is_closed:
             self._hub.check()
             taken = self._hub.buffer.take(self.position, self._prefix)

@@ -36,7 +36,7 @@ FAILED = "failed"
 WITHDRAW_LIMIT_S = 3.0
 
 
-class StoppedCopy(NamedTuple):
+class StoppedStore(NamedTuple):
     """The report of a copy that does not run."""
 
     role: str
@@ -201,23 +201,23 @@ class HostedStore:
                 scope.cancel()
         return None
 
-    async def _handle_end(self, error: Exception | None) -> StoppedCopy:
+    async def _handle_end(self, error: Exception | None) -> StoppedStore:
         """Handle the end of a copy; the report until it is opened again."""
         if error is not None:
             self.store.fail(f"this node's copy of store {self.info.name!r} has failed ({error}) and is opened again soon")
             self._trace("kv.copy_failed", error=repr(error))
-            return StoppedCopy(FAILED, str(error) or repr(error))
+            return StoppedStore(FAILED, str(error) or repr(error))
         reason, position = self.replica.reason or "", self.replica.position
         if reason.startswith(STANDS_AT):
-            return StoppedCopy(Role.DIVERGED.value, reason)
+            return StoppedStore(Role.DIVERGED.value, reason)
         if self._diverged_at is not None and position <= self._diverged_at:
             # A copy built from the log alone fails at the same position: the log or this release is at fault. A restart tries again.
             self._trace("kv.copy_given_up", position=position, reason=reason)
-            await self._report_for(None, StoppedCopy(Role.DIVERGED.value, reason))
+            await self._report_for(None, StoppedStore(Role.DIVERGED.value, reason))
         self._diverged_at = position
         self._rebuilds = True
         await self._set_aside(reason)
-        return StoppedCopy(Role.DIVERGED.value, reason)
+        return StoppedStore(Role.DIVERGED.value, reason)
 
     async def _set_aside(self, reason: str) -> None:
         worker = self._parts.host.new_worker(f"kv-{self.info.name}-aside")
@@ -232,7 +232,7 @@ class HostedStore:
         finally:
             await worker.close()
 
-    async def _report_for(self, seconds: float | None, report: StoppedCopy) -> None:
+    async def _report_for(self, seconds: float | None, report: StoppedStore) -> None:
         """Report for a time in seconds, or until cancelled with None."""
         clock = self._parts.host.clock
         try:
@@ -246,7 +246,7 @@ class HostedStore:
             await shielded(self._withdraw())
             raise
 
-    async def _report(self, report: StoppedCopy) -> None:
+    async def _report(self, report: StoppedStore) -> None:
         while True:
             await self._election.report(self.replica.position, report.role, report.reason)
             await sleep(self._parts.host.clock, self._parts.settings.report_interval_s)

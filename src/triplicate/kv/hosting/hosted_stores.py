@@ -12,7 +12,7 @@ from triplicate.kv.hosting.store_directory import StoreInfo, read_store, store_n
 from triplicate.kv.storage.copy_folder import delete_files
 from triplicate.metadata import own_paths
 from triplicate.replica import NodeParts
-from triplicate.runtime import Backoff, TaskScope, first_of, sleep
+from triplicate.runtime import Backoff, TaskScope, first_of, resolve, sleep
 
 RETRY_FIRST_S = 0.05
 RETRY_LONGEST_S = 2.0
@@ -22,7 +22,7 @@ StoreList = dict[str, StoreInfo | None]
 
 
 class HostedStores:
-    """The hosted stores by name. Implements `interface.KeyValueStores` for servers; `host` follows the list of stores."""
+    """The hosted stores by name. Implements `store_interface.KeyValueStores` for servers; `host` follows the list of stores."""
 
     def __init__(self, settings: StoreSettings | None = None) -> None:
         self._settings = settings or StoreSettings()
@@ -73,8 +73,7 @@ class HostedStores:
                 for hosted in self.hosted.values():
                     await hosted.opened
                 self._is_complete = True
-                if not opened.done():
-                    opened.set_result(None)
+                resolve(opened, None)
                 while True:
                     await first_of([watch.changed(), self._dropped.wait()], name="stores")
                     self._dropped.clear()

@@ -4,7 +4,7 @@ The keys of RocksDB are, by their first byte:
 
     d + key                       version u64, deadline u64, value: the content of a key (little-endian)
     x + deadline u64 + key        empty: the deadlines in their order (big-endian)
-    m                             the state of the copy, see `store_state`
+    m                             the state of the copy, see `store_stand`
 
 One application of the log is one write batch with the state in it, so data and position never differ. RocksDB's write-ahead log is not
 synced: the log is durable, and after a power failure the copy has an earlier state with the position of that state.
@@ -20,11 +20,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from triplicate.errors import CorruptionError, Diverged, EnvironmentFault, TriplicateError
-from triplicate.kv.core.expiry import is_expired
-from triplicate.kv.core.interface import ChangeKind, Item, KeyRange, Record
+from triplicate.kv.core.key_expiry import is_expired
 from triplicate.kv.core.operations import NEVER
-from triplicate.kv.core.records import Effect
-from triplicate.kv.storage.store_state import StoreState, decode_state, encode_state
+from triplicate.kv.core.store_interface import ChangeKind, Item, KeyRange, Record
+from triplicate.kv.core.store_records import Effect
+from triplicate.kv.storage.store_stand import StoreStand, decode_state, encode_state
 
 if TYPE_CHECKING:
     from rocksdict import Options, Rdict, WriteBatch
@@ -54,7 +54,7 @@ class ScannedPage(NamedTuple):
 class Moment(NamedTuple):
     """The content of a copy at one moment."""
 
-    state: StoreState
+    state: StoreStand
     items: Iterator[Item]
     """All stored keys in their order."""
 
@@ -113,7 +113,7 @@ class RocksCopy:
 
             self._database = Rdict(path, options())
             stored = self._database.get(_STATE)
-            self.state = StoreState(identity) if stored is None else decode_state(stored)
+            self.state = StoreStand(identity) if stored is None else decode_state(stored)
             if stored is None:
                 self._database.put(_STATE, encode_state(self.state))
         if self.state.identity != identity:
@@ -144,7 +144,7 @@ class RocksCopy:
         """The first keys of a range that are not expired at a time.
 
         Args:
-            limit: upper bound of the number of keys. limit_bytes: a page with so many bytes ends.
+            limit: upper bound of the number of keys. limit_bytes: a page ends at this size.
         """
         items: list[Item] = []
         size_bytes = 0
@@ -203,7 +203,7 @@ class RocksCopy:
 
     # Changes.
 
-    def write(self, batches: Sequence[AppliedBatch], state: StoreState) -> None:
+    def write(self, batches: Sequence[AppliedBatch], state: StoreStand) -> None:
         """Apply records of the log, and store the state after them, all or none.
 
         Raises:

@@ -13,8 +13,8 @@ import struct
 from collections.abc import Iterator
 
 from triplicate.errors import FormatError, SnapshotDamaged
-from triplicate.kv.core.interface import Item, Record
-from triplicate.kv.storage.store_state import StoreState
+from triplicate.kv.core.store_interface import Item, Record
+from triplicate.kv.storage.store_stand import StoreStand
 
 FORMAT_VERSION = 1
 _MAGIC = b"TKSN"
@@ -24,7 +24,7 @@ _ITEM = struct.Struct("<HIQQ")
 _END = struct.Struct("<HQ")
 
 
-def encode_stream(state: StoreState, items: Iterator[Item]) -> Iterator[bytes]:
+def encode_stream(state: StoreStand, items: Iterator[Item]) -> Iterator[bytes]:
     """The parts of a snapshot's content: the header, each item, the end."""
     yield _HEADER.pack(_MAGIC, FORMAT_VERSION, 0, state.identity, state.position, state.epoch, state.number, state.time_ms, state.keys)
     count = 0
@@ -41,7 +41,7 @@ class StreamDecoder:
         self._rest = bytearray()
         self._items = 0
         self._last_key = b""
-        self._state: StoreState | None = None
+        self._state: StoreStand | None = None
 
     def feed(self, chunk: memoryview) -> list[Item]:
         """The items that are complete after this chunk.
@@ -83,7 +83,7 @@ class StreamDecoder:
         end = position + _ITEM.size + key_length + int(_ITEM.unpack_from(self._rest, position)[1])
         return end if end <= len(self._rest) else None
 
-    def finish(self) -> StoreState:
+    def finish(self) -> StoreStand:
         """The state of the snapshot, after the last chunk.
 
         Raises:
@@ -97,7 +97,7 @@ class StreamDecoder:
         return self._state
 
 
-def _decode_header(data: bytes) -> StoreState:
+def _decode_header(data: bytes) -> StoreStand:
     magic, version, flags, identity, position, epoch, number, time_ms, keys = _HEADER.unpack(data)
     if magic != _MAGIC:
         raise SnapshotDamaged("the content does not begin with 'TKSN'")
@@ -105,4 +105,4 @@ def _decode_header(data: bytes) -> StoreState:
         raise FormatError(
             f"the content of a key-value snapshot has version {version}, flags {flags:#x}; this release knows version {FORMAT_VERSION}"
         )
-    return StoreState(identity, position, epoch, number, time_ms, keys)
+    return StoreStand(identity, position, epoch, number, time_ms, keys)

@@ -9,7 +9,7 @@ from triplicate.errors import Diverged, EnvironmentFault, SnapshotDamaged, Store
 from triplicate.kv.storage.copy_folder import INCOMING, OUTGOING, beside, delete_files, swap_folders
 from triplicate.kv.storage.rocks_copy import OtherStore, RocksCopy
 from triplicate.kv.storage.snapshot_stream import StreamDecoder, encode_stream
-from triplicate.kv.storage.store_state import StoreState
+from triplicate.kv.storage.store_stand import StoreStand
 from triplicate.log import CHUNK_BYTES, Snapshot, SnapshotHeader
 from triplicate.runtime import File, Host, RateLimiter, Worker, fault_point, shielded
 
@@ -215,7 +215,7 @@ class _IncomingCopy:
         """Check the state of the content, store it, and close the copy."""
         assert self._copy is not None, "open"
         state = self._decoder.finish()
-        listed = StoreState(self._identity, snapshot.position, header.epoch, state.number, state.time_ms, state.keys)
+        listed = StoreStand(self._identity, snapshot.position, header.epoch, state.number, state.time_ms, state.keys)
         if state != listed:
             raise SnapshotDamaged(
                 f"snapshot {snapshot.snapshot_id} is listed at position {snapshot.position}, epoch {header.epoch} of store "

@@ -17,10 +17,11 @@ from triplicate.kv import (
     Append,
     Batch,
     Delete,
-    Exists,
     Expiry,
     Get,
+    KeyExists,
     KeyRange,
+    Operation,
     Put,
     ReplicatedStore,
     ValueIs,
@@ -53,7 +54,7 @@ def test_later_batches_are_decided_on_groups_that_are_still_at_the_log(tmp_path:
         first = store.submit(Batch([Add(b"n", 1)]))
         await log.has_sent(1)
         others = [store.submit(Batch([Add(b"n", 1)])) for _ in range(20)]
-        refused = store.submit(Batch([Put(b"n", b"x")], [Exists(b"n", expected=False)]))
+        refused = store.submit(Batch([Put(b"n", b"x")], [KeyExists(b"n", expected=False)]))
         await log.has_sent(2)
         # The later entry is acknowledged first: no answer may come before the earlier one's.
         log.release_at(1)
@@ -93,7 +94,7 @@ def test_an_append_without_outcome_leaves_changes_unknown_and_nothing_visible(tm
 def test_a_batch_whose_condition_fails_changes_nothing(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
         first = await store.execute(Batch([Put(b"a", b"1"), Put(b"b", b"1")]))
-        for condition in (ValueIs(b"a", b"2"), VersionIs(b"a", first.position + 1), Exists(b"a", expected=False), ValueIs(b"c", b"")):
+        for condition in (ValueIs(b"a", b"2"), VersionIs(b"a", first.position + 1), KeyExists(b"a", expected=False), ValueIs(b"c", b"")):
             answer = await store.execute(Batch([Put(b"a", b"9"), Delete(b"b")], [condition]))
             assert not answer.held
         await store.execute(Batch([Put(b"a", b"2")], [ValueIs(b"a", b"1"), VersionIs(b"b", first.position), ValueIs(b"c", None)]))
@@ -107,7 +108,7 @@ def test_a_batch_whose_condition_fails_changes_nothing(tmp_path: Path) -> None:
 def test_a_batch_that_fails_changes_nothing_and_one_that_goes_on_changes_the_rest(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
         await store.put(b"a", b"text")
-        operations = [Put(b"b", b"1"), Add(b"a", 1), Append(b"b", b"2")]
+        operations: list[Operation] = [Put(b"b", b"1"), Add(b"a", 1), Append(b"b", b"2")]
         with pytest.raises(WrongValue):
             await store.execute(Batch(operations))
         assert (await store.get(b"b")).record is None
@@ -148,7 +149,7 @@ def test_a_deposed_leader_answers_nothing_after_its_lease(tmp_path: Path) -> Non
         clock.now += LEASE_S
         assert store.try_get(b"a") is None
         read = asyncio.ensure_future(store.get(b"a"))
-        condition = store.submit(Batch([Put(b"a", b"2")], [Exists(b"a", expected=False)]))
+        condition = store.submit(Batch([Put(b"a", b"2")], [KeyExists(b"a", expected=False)]))
         await log.has_sent(1)
         assert not read.done()
         assert not condition.done()

@@ -1,8 +1,9 @@
 """When a key is expired. Pure.
 
 A deadline is compared with the time of the log, which the entries of the leader record and which never goes back. A copy that has applied
-the same entries therefore shows the same keys, whatever its own clock says. A leader whose clock has passed a deadline that the log's time
-has not passed logs the expiry first, and answers then. So no later leader with a slower clock shows the key again.
+the same entries therefore shows the same keys, and does not use its own clock. The clock of a leader may have passed a deadline that the
+log's time has not passed. Then the leader logs the expiry first, and answers afterwards. So no later leader with a slower clock shows the
+key again.
 """
 
 from __future__ import annotations

@@ -6,13 +6,13 @@ never block and create no task: a server answers many small requests without a t
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from triplicate.kv.core.operations import Batch, BatchResult, Expiry, Outcome, When
+from triplicate.runtime import TasklessFuture
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def session(position: int, wait_s: float = WAIT_S) -> ReadLevel:
 
 
 def bounded(age_s: float, wait_s: float = WAIT_S) -> ReadLevel:
-    """The read is at most so many seconds behind the log."""
+    """The read is at most this number of seconds behind the log."""
     return ReadLevel(LevelKind.BOUNDED, age_s=age_s, wait_s=wait_s)
 
 
@@ -104,7 +104,7 @@ class Item(NamedTuple):
     record: Record
 
 
-class Page(NamedTuple):
+class KeyPage(NamedTuple):
     """The answer to `scan`, of one moment. Two pages of one scan may be of different moments."""
 
     items: Sequence[Item]
@@ -153,7 +153,7 @@ class ChangeKind(Enum):
     """The key was deleted because its deadline had passed."""
 
 
-class Change(NamedTuple):
+class KeyChange(NamedTuple):
     """One change of one key."""
 
     position: int
@@ -165,7 +165,7 @@ class Change(NamedTuple):
     deadline_ms: int
 
 
-class Watch(Protocol):
+class KeyWatch(Protocol):
     """The changes of keys with a prefix, in the log's order, each once. Closed with ``aclose`` or ``async with``.
 
     Iteration gives the changes of one batch or of several at a time, never a part of a batch. A batch without a change of the prefix is
@@ -176,13 +176,13 @@ class Watch(Protocol):
     def position(self) -> int:
         """All changes before this position were given. A watch from here goes on without a gap."""
 
-    def __aiter__(self) -> AsyncIterator[Sequence[Change]]: ...
+    def __aiter__(self) -> AsyncIterator[Sequence[KeyChange]]: ...
 
-    async def __anext__(self) -> Sequence[Change]: ...
+    async def __anext__(self) -> Sequence[KeyChange]: ...
 
     async def aclose(self) -> None: ...
 
-    async def __aenter__(self) -> Watch: ...
+    async def __aenter__(self) -> KeyWatch: ...
 
     async def __aexit__(self, *exc_info: object) -> None: ...
 
@@ -218,7 +218,7 @@ class KeyValueStore(Protocol):
 
     # Changes. They are atomic, and acknowledged by the log before they are answered or seen.
 
-    def submit(self, batch: Batch) -> asyncio.Future[BatchResult]:
+    def submit(self, batch: Batch) -> TasklessFuture[BatchResult]:
         """Run a batch; the future has its result when the log has acknowledged it and this copy shows it.
 
         Batches run in the order of the calls of this method. Cancelling the future does not undo the batch.
@@ -252,7 +252,7 @@ class KeyValueStore(Protocol):
 
     async def get_many(self, keys: Sequence[bytes], level: ReadLevel = LINEARIZABLE) -> FoundMany: ...
 
-    async def scan(self, keys: KeyRange, limit: int = 1000, level: ReadLevel = LINEARIZABLE, *, with_values: bool = True) -> Page:
+    async def scan(self, keys: KeyRange, limit: int = 1000, level: ReadLevel = LINEARIZABLE, *, with_values: bool = True) -> KeyPage:
         """The first keys of a range, at most `limit`, and at most about 1 MiB of keys and values. `cursor` is None at the end.
 
         Args:
@@ -264,7 +264,7 @@ class KeyValueStore(Protocol):
 
     # Changes of others.
 
-    async def watch(self, prefix: bytes = b"", position: int | None = None) -> Watch:
+    async def watch(self, prefix: bytes = b"", position: int | None = None) -> KeyWatch:
         """Watch the keys with a prefix on this copy, which may follow.
 
         Args:

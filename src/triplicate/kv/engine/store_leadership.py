@@ -13,15 +13,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from triplicate.errors import EnvironmentFault, NotLeading, StoreError, StoreOutcomeUnknown, StoreUnavailable, WindowFull
+from triplicate.errors import EnvironmentFault, NotLeading, StoreError, StoreOutcomeUnknown, WindowFull
 from triplicate.kv.core.decisions import decide
-from triplicate.kv.core.expiry import next_time_ms
-from triplicate.kv.core.interface import Record, StoreLimits
+from triplicate.kv.core.key_expiry import next_time_ms
 from triplicate.kv.core.operations import Batch, BatchResult, Get
-from triplicate.kv.core.records import Effect, EntryHeader, encode_header, encode_record, size_of
+from triplicate.kv.core.store_interface import Record, StoreLimits
+from triplicate.kv.core.store_records import Effect, StoreEntryHeader, encode_header, encode_record, size_of
 from triplicate.kv.core.validation import check_batch
+from triplicate.kv.engine.batch_queue import BatchQueue, QueuedBatch
 from triplicate.kv.storage.rocks_copy import AppliedBatch, RocksCopy
-from triplicate.kv.storage.store_state import StoreState
+from triplicate.kv.storage.store_stand import StoreStand
 from triplicate.replica import ReadConfirmation, SentAppend
 from triplicate.runtime import Host, Spawn, TasklessFuture, TaskScope, Worker, fail, fault_point, resolve, shielded, sleep
 
@@ -35,15 +36,12 @@ FURTHER_BATCHES = 8
 """The smallest number of waiting batches for which a group is sent while others are at the log. Each entry has a cost of its own."""
 SHORT_COMMIT_BYTES = 64 * 1024
 """Groups of this size are committed on the event loop: a change of threads would take longer."""
-QUEUE_MAX = 20_000
-QUEUE_BYTES = 64 * 1024 * 1024
-"""Upper bounds of the batches that wait."""
 EXPIRY_INTERVAL_S = 0.2
 EXPIRY_KEYS = 1000
 """Expired keys that one entry deletes."""
 
 
-class LogAppender(Protocol):
+class EntryAppender(Protocol):
     """The part of `triplicate.log.LogWriter` that a leadership uses."""
 
     @property
@@ -69,21 +67,10 @@ class LeaderSettings(NamedTuple):
     """A leader that has appended nothing for so long appends an entry without records, by which followers know their age; 0 for never."""
 
 
-class _Request:
-    """A batch that waits for its group."""
-
-    __slots__ = ("answer", "batch", "size_bytes")
-
-    def __init__(self, batch: Batch, size_bytes: int) -> None:
-        self.batch = batch
-        self.size_bytes = size_bytes
-        self.answer: TasklessFuture[BatchResult] = TasklessFuture(loop=asyncio.get_running_loop())
-
-
 class _Decided(NamedTuple):
     """A batch of a group, with its answer."""
 
-    request: _Request
+    request: QueuedBatch
     answer: BatchResult | Exception
     is_logged: bool
     """Whether the batch changes something."""
@@ -94,14 +81,14 @@ class _Group:
 
     __slots__ = ("acknowledged", "batches", "decided", "header", "number", "records", "sent", "size_bytes", "state")
 
-    def __init__(self, number: int, header: EntryHeader) -> None:
+    def __init__(self, number: int, header: StoreEntryHeader) -> None:
         self.number = number
         self.header = header
         self.decided: list[_Decided] = []
         self.records: list[bytes] = []
         self.batches: list[AppliedBatch] = []
         self.size_bytes = 0
-        self.state: StoreState
+        self.state: StoreStand
         """After the group."""
         self.sent: SentAppend[asyncio.Future[None]] | None = None
         self.acknowledged: asyncio.Future[range] | asyncio.Future[None]
@@ -121,19 +108,17 @@ class StoreLeadership:
         copy: the local copy, which has all records before the log's next offset. worker: for long commits.
     """
 
-    def __init__(self, host: Host, log: LogAppender, copy: RocksCopy, worker: Worker, name: str, settings: LeaderSettings) -> None:
+    def __init__(self, host: Host, log: EntryAppender, copy: RocksCopy, worker: Worker, name: str, settings: LeaderSettings) -> None:
         self._clock = host.clock
         self._log = log
         self._copy = copy
         self._worker = worker
         self._name = name
         self._settings = settings
-        self._limits = settings.limits
         self._state = copy.state._replace(epoch=log.epoch)
         """After the last group that was sent."""
         self._pending: dict[bytes, _PendingRecord] = {}
-        self._queue: deque[_Request] = deque()
-        self._queue_bytes = 0
+        self._queue = BatchQueue(name)
         self._flying: deque[_Group] = deque()
         """Groups that were sent and are not answered, in order."""
         self._groups = 0
@@ -144,12 +129,10 @@ class StoreLeadership:
         self._reads_changed = asyncio.Event()
         self._over: NotLeading | None = None
         self._appended_at = self._clock.elapsed()
-        self._swept_ms = 0
-        """No stored key has a deadline before this time."""
         self.find_leader: Callable[[], str | None] = lambda: None
-        self.on_writing: Callable[[StoreState], None] = lambda state: None
+        self.on_writing: Callable[[StoreStand], None] = lambda state: None
         """Called before a commit with the state after it."""
-        self.on_commit: Callable[[Sequence[AppliedBatch], StoreState], None] = lambda batches, state: None
+        self.on_commit: Callable[[Sequence[AppliedBatch], StoreStand], None] = lambda batches, state: None
         """Called after each commit."""
 
     # For the store.
@@ -160,19 +143,12 @@ class StoreLeadership:
         return self._clock.wall_us() // 1000
 
     def submit(self, batch: Batch) -> TasklessFuture[BatchResult]:
-        """See `interface.KeyValueStore.submit`."""
+        """See `store_interface.KeyValueStore.submit`."""
         if self._over is not None:
             raise self._over
-        size_bytes = check_batch(batch, self._limits)
-        if len(self._queue) >= QUEUE_MAX or self._queue_bytes + size_bytes > QUEUE_BYTES:
-            raise StoreUnavailable(
-                f"{len(self._queue)} batches with {self._queue_bytes} bytes wait for store {self._name!r} already; send fewer at a time"
-            )
-        request = _Request(batch, size_bytes)
-        self._queue.append(request)
-        self._queue_bytes += size_bytes
+        queued = self._queue.add(batch, check_batch(batch, self._settings.limits))
         self._changed.set()
-        return request.answer
+        return queued.answer
 
     def is_confirmed(self) -> bool:
         """Whether what was read before the call may be answered now: no other node had acknowledged anything by then.
@@ -249,9 +225,8 @@ class StoreLeadership:
             if group.sent is not None:
                 self._fail_reads(group.sent.reads)
         self._flying.clear()
-        for request in self._queue:
-            fail(request.answer, self._not_leading())
-        self._queue.clear()
+        while self._queue:
+            fail(self._queue.take().answer, self._not_leading())
         self._fail_reads(self._reads.close())
 
     async def _serve(self, spawn: Spawn[range]) -> None:
@@ -286,17 +261,17 @@ class StoreLeadership:
         time_ms = next_time_ms(self._state.time_ms, self.now_ms)
         self._groups += 1
         position, keys = self._state.position, self._state.keys
-        before = EntryHeader(self._state.identity, self._log.epoch, self._state.number + 1, time_ms, keys)
+        before = StoreEntryHeader(self._state.identity, self._log.epoch, self._state.number + 1, time_ms, keys)
         group = _Group(self._groups, before)
         while self._queue and len(group.decided) < GROUP_BATCHES and group.size_bytes < GROUP_BYTES:
-            request = self._queue[0]
+            request = self._queue.first
             if request.answer.done():
-                self._take()  # Its client has gone.
+                self._queue.take()  # Its client has gone.
                 continue
-            decision = decide(request.batch, self._stored, time_ms, position, self._limits)
+            decision = decide(request.batch, self._stored, time_ms, position, self._settings.limits)
             if decision.effects:
                 size_bytes = size_of(decision.effects)
-                if group.records and group.size_bytes + size_bytes > self._limits.batch_bytes:
+                if group.records and group.size_bytes + size_bytes > self._settings.limits.batch_bytes:
                     break
                 position += 1
                 keys += sum(effect.keys_added for effect in decision.effects)
@@ -304,15 +279,12 @@ class StoreLeadership:
                 group.records.append(encode_record(decision.effects))
                 group.batches.append(AppliedBatch(position, decision.effects))
                 self._expect(decision.effects, position, group.number)
-            self._take()
+            self._queue.take()
             group.decided.append(_Decided(request, decision.result, bool(decision.effects)))
         if group.records:
             self._state = self._state.after(group.header, position, keys)
         group.state = self._state
         return group
-
-    def _take(self) -> None:
-        self._queue_bytes -= self._queue.popleft().size_bytes
 
     def _stored(self, key: bytes) -> Record | None:
         """The content of a key after all groups that were sent."""
@@ -412,19 +384,20 @@ class StoreLeadership:
 
     async def _expire(self) -> None:
         """Delete keys whose deadline has passed, some at a time."""
+        swept_ms = 0  # No stored key has a deadline before it.
         while True:
             now_ms, committed_ms = self.now_ms, self._copy.state.time_ms
-            due = self._copy.due(now_ms, EXPIRY_KEYS, self._swept_ms)
+            due = self._copy.due(now_ms, EXPIRY_KEYS, swept_ms)
             if due:
                 await self.expire([one.key for one in due])
             if len(due) < EXPIRY_KEYS:
                 # A group that is committed later has a later time than the copy, and sets deadlines after it.
-                self._swept_ms = min(now_ms, committed_ms)
+                swept_ms = min(now_ms, committed_ms)
                 await sleep(self._clock, EXPIRY_INTERVAL_S)
 
     async def expire(self, keys: Sequence[bytes]) -> None:
         """Delete those of these keys whose deadline has passed by the leader's clock. Raises as `submit`."""
-        size = self._limits.batch_operations
+        size = self._settings.limits.batch_operations
         for begin in range(0, len(keys), size):
             await self.submit(Batch(tuple(Get(key) for key in keys[begin : begin + size])))
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from triplicate.errors import FormatError
-from triplicate.kv.core.interface import ChangeKind
 from triplicate.kv.core.operations import NEVER
+from triplicate.kv.core.store_interface import ChangeKind
 
 FORMAT_VERSION = 1
 IDENTITY_SIZE = 16
@@ -39,7 +39,7 @@ _KINDS = {code: kind for kind, code in _CODES.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class EntryHeader:
+class StoreEntryHeader:
     """The preamble of an entry.
 
     Args:
@@ -76,11 +76,11 @@ class Effect(NamedTuple):
         return 0 if self.kind is ChangeKind.DEADLINE else -1
 
 
-def encode_header(header: EntryHeader) -> bytes:
+def encode_header(header: StoreEntryHeader) -> bytes:
     return _HEADER.pack(_MAGIC, FORMAT_VERSION, 0, header.store, header.epoch, header.number, header.time_ms, header.keys_before)
 
 
-def decode_header(data: bytes | None) -> EntryHeader:
+def decode_header(data: bytes | None) -> StoreEntryHeader:
     """Raises FormatError: not the header of a store's entry, or of an unknown version."""
     try:
         if data is None:
@@ -92,7 +92,7 @@ def decode_header(data: bytes | None) -> EntryHeader:
             raise ValueError(f"version {version}, flags {flags:#x}; this release knows version {FORMAT_VERSION}, flags 0")
     except (ValueError, struct.error) as error:
         raise FormatError(f"the header of a key-value entry cannot be read: {error}") from error
-    return EntryHeader(store, epoch, number, time_ms, keys_before)
+    return StoreEntryHeader(store, epoch, number, time_ms, keys_before)
 
 
 def encode_record(effects: Iterable[Effect]) -> bytes:

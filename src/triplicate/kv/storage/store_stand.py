@@ -6,13 +6,13 @@ import struct
 from typing import NamedTuple
 
 from triplicate.errors import FormatError
-from triplicate.kv.core.records import EntryHeader
+from triplicate.kv.core.store_records import StoreEntryHeader
 
 FORMAT_VERSION = 1
 _STATE = struct.Struct("<B16sQQQQQ")
 
 
-class StoreState(NamedTuple):
+class StoreStand(NamedTuple):
     """Where a copy stands."""
 
     identity: bytes
@@ -30,17 +30,17 @@ class StoreState(NamedTuple):
     diverged: str | None = None
     """Why the copy is wrong, or None."""
 
-    def after(self, header: EntryHeader, position: int, keys: int) -> StoreState:
+    def after(self, header: StoreEntryHeader, position: int, keys: int) -> StoreStand:
         """The state after an entry."""
-        return StoreState(self.identity, position, header.epoch, header.number, header.time_ms, keys, self.diverged)
+        return StoreStand(self.identity, position, header.epoch, header.number, header.time_ms, keys, self.diverged)
 
 
-def encode_state(state: StoreState) -> bytes:
+def encode_state(state: StoreStand) -> bytes:
     fields = _STATE.pack(FORMAT_VERSION, state.identity, state.position, state.epoch, state.number, state.time_ms, state.keys)
     return fields + (state.diverged or "").encode()
 
 
-def decode_state(data: bytes) -> StoreState:
+def decode_state(data: bytes) -> StoreStand:
     """Raises FormatError: damaged, or written by a later release."""
     try:
         version, identity, position, epoch, number, time_ms, keys = _STATE.unpack_from(data)
@@ -49,4 +49,4 @@ def decode_state(data: bytes) -> StoreState:
         diverged = data[_STATE.size :].decode() or None
     except (struct.error, ValueError) as error:
         raise FormatError(f"the state of a key-value copy cannot be read: {error}") from error
-    return StoreState(identity, position, epoch, number, time_ms, keys, diverged)
+    return StoreStand(identity, position, epoch, number, time_ms, keys, diverged)
