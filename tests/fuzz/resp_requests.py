@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from triplicate.errors import ProtocolError
 from triplicate.kv import StoreLimits
 from triplicate.kv.resp.core.command_errors import CommandError
-from triplicate.kv.resp.core.commands import find
+from triplicate.kv.resp.core.command_table import find
 from triplicate.kv.resp.core.glob import Glob
 from triplicate.kv.resp.core.key_commands import ComputedCommand, KeyCommand, check_sizes
-from triplicate.kv.resp.core.replies import RESP2, RESP3, Refused, ReplyWriter
-from triplicate.kv.resp.core.requests import RequestBuffer, RequestLimits
+from triplicate.kv.resp.core.replies import RESP2, RESP3, ErrorReply, ReplyWriter
+from triplicate.kv.resp.core.resp_requests import RequestBuffer, WordLimits
 
-_LIMITS = RequestLimits(arguments=20, request_bytes=300)
+_LIMITS = WordLimits(arguments=20, request_bytes=300)
 _STORE = StoreLimits(key_bytes=40, value_bytes=100, batch_bytes=250, batch_operations=10)
 _CHUNK_BYTES = 5
 
@@ -52,7 +52,7 @@ def _serve(words: list[bytes]) -> None:
     except CommandError as error:
         for version in (RESP2, RESP3):
             writer = ReplyWriter(version)
-            writer.write(Refused(str(error)))
+            writer.write(ErrorReply(str(error)))
             assert writer.out.startswith(b"-")
             assert writer.out.find(b"\n") == writer.out.find(b"\r") + 1 == len(writer.out) - 1, "a reply is one line"
     for word in words:

@@ -56,9 +56,9 @@ from triplicate.kv.hosting.store_directory import (
     store_info,
     store_names,
 )
-from triplicate.kv.resp.client_connections import RespLimits
-from triplicate.kv.resp.server import RespServer
-from triplicate.kv.resp.server_security import RespSecurity
+from triplicate.kv.resp.resp_connections import RespLimits
+from triplicate.kv.resp.resp_security import RespSecurity
+from triplicate.kv.resp.resp_server import RespServer
 
 __all__ = [
     "ALL_KEYS",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import cast
 
 from triplicate.kv.resp.core.replies import ReplyWriter
-from triplicate.kv.resp.core.requests import RequestBuffer, RequestLimits
+from triplicate.kv.resp.core.resp_requests import RequestBuffer, WordLimits
 from triplicate.runtime import Clock, Network, ProgressWatch, resolve
 
 OUT_BUFFER_BYTES = 64 * 1024
@@ -32,7 +32,7 @@ class ClientStream(asyncio.Protocol):
         on_open: called once with the stream.
     """
 
-    def __init__(self, limits: RequestLimits, stall_s: float, clock: Clock, on_open: Callable[[ClientStream], None]) -> None:
+    def __init__(self, limits: WordLimits, stall_s: float, clock: Clock, on_open: Callable[[ClientStream], None]) -> None:
         self.buffer = RequestBuffer(limits)
         self.writer = ReplyWriter()
         self._on_open = on_open

@@ -1,4 +1,4 @@
-"""What the commands do that are none on named keys."""
+"""The commands that are none on named keys."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from triplicate.errors import StoreError, UsageError
-from triplicate.kv.core.interface import KeyValueStore, LevelKind
 from triplicate.kv.core.operations import Get, VersionIs
+from triplicate.kv.core.store_interface import KeyValueStore, LevelKind
 from triplicate.kv.resp import node_queries
 from triplicate.kv.resp.client_stream import ClientStream
 from triplicate.kv.resp.core import connection_commands as commands
 from triplicate.kv.resp.core.command_errors import CommandError
 from triplicate.kv.resp.core.connection_commands import ConnectionCommand
 from triplicate.kv.resp.core.key_commands import KeyCommand, check_sizes
-from triplicate.kv.resp.core.replies import NULL_ARRAY, OK, RESP2, Refused, Reply, Simple, Verbatim
+from triplicate.kv.resp.core.replies import NULL_ARRAY, OK, RESP2, ErrorReply, Reply, Simple, Verbatim
 from triplicate.kv.resp.core.server_info import ClientFacts, hello_map
-from triplicate.kv.resp.logins import AUTHENTICATION_REQUIRED, Logins
 from triplicate.kv.resp.node_queries import NodeFacts
 from triplicate.kv.resp.notifications import Notifications
-from triplicate.kv.resp.session import DEFAULT_LEVEL, Session, Transaction, refusal_of
+from triplicate.kv.resp.resp_logins import AUTHENTICATION_REQUIRED, RespLogins
 from triplicate.kv.resp.store_runner import StoreRunner
+from triplicate.kv.resp.store_session import DEFAULT_LEVEL, QueuedTransaction, StoreSession, refusal_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class CommandHandlers:
     node: NodeFacts
     connection: int
     stream: ClientStream
-    session: Session
-    logins: Logins
+    session: StoreSession
+    logins: RespLogins
     notifications: Notifications
     runner: Callable[[], StoreRunner]
     facts: Callable[[], ClientFacts]
@@ -110,7 +110,7 @@ class CommandHandlers:
                 return Simple("PONG") if text is None else text
             case commands.Echo(text):
                 return text
-            case commands.Select(index):
+            case commands.SelectIndex(index):
                 if index != 0:
                     raise CommandError("ERR DB index is out of range: a store has database 0 only; choose a store with AUTH")
                 return OK
@@ -139,7 +139,7 @@ class CommandHandlers:
             case "multi":
                 if session.transaction is not None:
                     raise CommandError("ERR MULTI calls can not be nested")
-                session.transaction = Transaction()
+                session.transaction = QueuedTransaction()
                 return OK
             case "exec":
                 return await self._exec()
@@ -179,7 +179,7 @@ class CommandHandlers:
         is_leader = store is not None and store.is_leader
         return hello_map(self.node.version, self.stream.writer.version, self.connection, is_leader=is_leader)
 
-    async def _log_in(self, login: commands.Login) -> None:
+    async def _log_in(self, login: commands.Credentials) -> None:
         if self.notifications.is_active or self.session.transaction is not None:
             raise CommandError("ERR AUTH is not allowed within a transaction or with subscriptions")
         before = self.session.store
@@ -196,7 +196,7 @@ class CommandHandlers:
 
     async def _reset(self) -> Reply:
         await self.notifications.end()
-        session, fresh = self.session, Session()
+        session, fresh = self.session, StoreSession()
         is_trusting = session.is_admitted and not self.logins.demands_login
         session.user, session.proven, session.rights = fresh.user, fresh.proven, fresh.rights
         session.is_admitted, session.store, session.store_name = fresh.is_admitted, None, ""
@@ -277,4 +277,4 @@ class CommandHandlers:
         try:
             return self._simple(command)
         except CommandError as error:
-            return Refused(str(error))
+            return ErrorReply(str(error))

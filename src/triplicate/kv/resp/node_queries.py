@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
 from triplicate.errors import StoreError
-from triplicate.kv.core.interface import ALL_KEYS, KeyRange, KeyValueStore
+from triplicate.kv.core.store_interface import ALL_KEYS, KeyRange, KeyValueStore
 from triplicate.kv.resp.core.command_errors import CommandError
-from triplicate.kv.resp.core.commands import TABLE, chosen, command_docs, command_info
+from triplicate.kv.resp.core.command_table import TABLE, chosen, command_docs, command_info
 from triplicate.kv.resp.core.connection_commands import CommandQuery, Info, Keys, Scan
-from triplicate.kv.resp.core.cursors import Cursors
 from triplicate.kv.resp.core.replies import Reply, Verbatim
+from triplicate.kv.resp.core.scan_cursors import Cursors
 from triplicate.kv.resp.core.server_info import COMPATIBLE_VERSION, ClientFacts, ReplicationFacts, info_text
-from triplicate.kv.resp.session import Session
+from triplicate.kv.resp.store_session import StoreSession
 from triplicate.runtime import Host
 
 KEYS_MAX = 10_000
@@ -33,7 +33,7 @@ def package_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What all connections of a server share."""
+    """The parts that all connections of a server share."""
 
     host: Host
     clients: Callable[[], Sequence[ClientFacts]]
@@ -45,7 +45,7 @@ class NodeFacts:
         return ReplicationFacts(store.is_leader, store.leader_hint, store.position)
 
 
-async def scan(node: NodeFacts, store: KeyValueStore, session: Session, wanted: Scan) -> Reply:
+async def scan(node: NodeFacts, store: KeyValueStore, session: StoreSession, wanted: Scan) -> Reply:
     """SCAN: a page of keys, in their order. A key that exists from the beginning of a scan to its end is among them once.
 
     Raises:
@@ -66,7 +66,7 @@ async def scan(node: NodeFacts, store: KeyValueStore, session: Session, wanted: 
     return [b"%d" % cursor, found]
 
 
-async def keys(store: KeyValueStore, session: Session, wanted: Keys) -> Reply:
+async def keys(store: KeyValueStore, session: StoreSession, wanted: Keys) -> Reply:
     """KEYS. Raises CommandError: more than `KEYS_MAX` keys fit the pattern. StoreError."""
     rest, found = KeyRange.prefix(wanted.pattern.prefix), list[bytes]()
     while True:
@@ -80,7 +80,7 @@ async def keys(store: KeyValueStore, session: Session, wanted: Keys) -> Reply:
         rest = rest.from_cursor(page.cursor)
 
 
-async def random_key(node: NodeFacts, store: KeyValueStore, session: Session) -> Reply:
+async def random_key(node: NodeFacts, store: KeyValueStore, session: StoreSession) -> Reply:
     """RANDOMKEY: the first key behind random bytes, or the first of all. Raises StoreError."""
     start = node.host.entropy.stream("kv.random_key").randbytes(8)
     for rest in (KeyRange(start), ALL_KEYS):
@@ -91,12 +91,12 @@ async def random_key(node: NodeFacts, store: KeyValueStore, session: Session) ->
     return None
 
 
-async def size(store: KeyValueStore, session: Session) -> Reply:
+async def size(store: KeyValueStore, session: StoreSession) -> Reply:
     """DBSIZE. Raises StoreError."""
     return await _count(store, session)
 
 
-async def _count(store: KeyValueStore, session: Session) -> int:
+async def _count(store: KeyValueStore, session: StoreSession) -> int:
     counted = await store.count(ALL_KEYS, session.read_level)
     session.see(counted.position)
     return counted.number
@@ -114,7 +114,7 @@ def table(query: CommandQuery) -> Reply:
     return [None if spec is None else command_info(spec) for _, spec in found]
 
 
-async def info(node: NodeFacts, store: KeyValueStore | None, session: Session, wanted: Info) -> Reply:
+async def info(node: NodeFacts, store: KeyValueStore | None, session: StoreSession, wanted: Info) -> Reply:
     """INFO. Sections that need a store are left out without one."""
     sections = set(wanted.sections & set(INFO_SECTIONS))
     if not wanted.sections or wanted.sections & {"default", "all", "everything"}:

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable
 
 from triplicate.errors import StoreError
-from triplicate.kv.core.interface import KeyValueStore, Watch
+from triplicate.kv.core.store_interface import KeyValueStore, KeyWatch
 from triplicate.kv.resp.client_stream import ClientStream
 from triplicate.kv.resp.core.channels import Channels
 from triplicate.kv.resp.core.connection_commands import Subscription
-from triplicate.kv.resp.core.replies import Push, Refused
+from triplicate.kv.resp.core.replies import ErrorReply, Push
 from triplicate.runtime import TaskScope
 
 _LOG = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Notifications:
         self._may_read = may_read
         self._on_end = on_end
         self._channels = Channels()
-        self._watch: Watch | None = None
+        self._watch: KeyWatch | None = None
         self._prefix = b""
 
     @property
@@ -71,7 +71,7 @@ class Notifications:
             await watch.aclose()
 
     async def _watch_more(self, store: KeyValueStore) -> None:
-        """Watch all keys of the channels, without a gap for those that are watched already."""
+        """KeyWatch all keys of the channels, without a gap for those that are watched already."""
         prefix = self._channels.prefix
         before = self._watch
         if before is not None and prefix.startswith(self._prefix):
@@ -82,7 +82,7 @@ class Notifications:
         self._prefix = prefix
         self._scope.spawn(self._send(self._watch), name="notifications")
 
-    async def _send(self, watch: Watch) -> None:
+    async def _send(self, watch: KeyWatch) -> None:
         try:
             async for changes in watch:
                 if not self._may_read():
@@ -96,5 +96,5 @@ class Notifications:
         except StoreError as error:
             if watch is self._watch:
                 _LOG.info("notifications of a client end: %s", error)
-                self._stream.writer.write(Refused(f"ERR notifications were lost, so the connection ends: {error}"))
+                self._stream.writer.write(ErrorReply(f"ERR notifications were lost, so the connection ends: {error}"))
                 self._on_end()

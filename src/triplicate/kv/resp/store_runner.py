@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from triplicate.errors import ArgumentError, StoreError, UsageError, WrongValue
-from triplicate.kv.core.interface import LINEARIZABLE, KeyValueStore
 from triplicate.kv.core.operations import Add, Batch, Condition, Operation, Outcome, VersionIs
+from triplicate.kv.core.store_interface import LINEARIZABLE, KeyValueStore
 from triplicate.kv.resp.core.command_errors import NOT_AN_INTEGER, CommandError
 from triplicate.kv.resp.core.key_commands import APPLIED, ComputedCommand, KeyCommand, check_sizes, outcome_of_record, too_long
-from triplicate.kv.resp.core.replies import Refused, Reply
-from triplicate.kv.resp.session import Session, refusal_of
+from triplicate.kv.resp.core.replies import ErrorReply, Reply
+from triplicate.kv.resp.store_session import StoreSession, refusal_of
 from triplicate.runtime import own_task
 
 ATTEMPTS_MAX = 64
@@ -29,7 +29,7 @@ RUN_BYTES_MAX = 1024 * 1024
 class StoreRunner:
     """The commands of one client on one store."""
 
-    def __init__(self, store: KeyValueStore, session: Session) -> None:
+    def __init__(self, store: KeyValueStore, session: StoreSession) -> None:
         self._store = store
         self._session = session
 
@@ -96,9 +96,9 @@ class StoreRunner:
             failed = next((index for index, outcome in enumerate(own) if outcome.error is not None), None)
             yield command.render(own, time_ms) if failed is None else self._failure(command.operations[failed], own[failed])
 
-    def _failure(self, operation: Operation, outcome: Outcome) -> Refused:
+    def _failure(self, operation: Operation, outcome: Outcome) -> ErrorReply:
         if isinstance(outcome.error, WrongValue):
-            return Refused(NOT_AN_INTEGER if isinstance(operation, Add) else str(too_long(self._store.limits)))
+            return ErrorReply(NOT_AN_INTEGER if isinstance(operation, Add) else str(too_long(self._store.limits)))
         assert outcome.error is not None, "the operation failed"
         return refusal_of(outcome.error, self._store.name)
 

@@ -11,15 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import redis.asyncio
-
 from tests.certificates import CertificateFolder
 from tests.unit.kv.resp.resp_rig import RawClient, Stand, serving
 from tests.waiting import PLAY_LIMIT_S
 from triplicate.config import NodeSettings, RespSettings, SecuritySettings
-from triplicate.kv.resp.client_connections import RespLimits
-from triplicate.kv.resp.logins import REFUSED_LOGINS
-from triplicate.kv.resp.server_security import RespSecurity
+from triplicate.kv.resp.resp_connections import RespLimits
+from triplicate.kv.resp.resp_logins import REFUSED_LOGINS
+from triplicate.kv.resp.resp_security import RespSecurity
 from triplicate.runtime import real_host
 from triplicate.security import AUDIT_LOGGER, BookieRole, TlsIdentity, User, change_users, new_user
 
@@ -52,7 +50,7 @@ class Door:
         line = f'{REFUSED_LOGINS}_total{{reason="{reason}"}} '
         return float(next(one for one in self.stand.metrics.expose().decode().splitlines() if one.startswith(line)).removeprefix(line))
 
-    def client(self, user: str | None = "anna", password: str | None = PASSWORD, **more: Any) -> redis.asyncio.Redis:
+    def client(self, user: str | None = "anna", password: str | None = PASSWORD, **more: Any) -> Any:
         given = {"ssl": True, "ssl_ca_certs": str(self.folder.ca_file), "ssl_check_hostname": True, **more}
         return self.stand.client(host="localhost", username=user, password=password, **given)
 

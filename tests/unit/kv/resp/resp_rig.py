@@ -16,9 +16,9 @@ from tests.unit.kv.held_store_log import HeldStoreLog
 from tests.waiting import PLAY_LIMIT_S, eventually
 from triplicate.config import NodeSettings, StoreSettings
 from triplicate.kv.engine.replicated_store import ReplicatedStore
-from triplicate.kv.resp.client_connections import RespLimits
-from triplicate.kv.resp.server import RespServer
-from triplicate.kv.resp.server_security import RespSecurity
+from triplicate.kv.resp.resp_connections import RespLimits
+from triplicate.kv.resp.resp_security import RespSecurity
+from triplicate.kv.resp.resp_server import RespServer
 from triplicate.runtime import Metrics, TaskScope, real_host
 
 VALUE_BYTES = 4096
@@ -80,9 +80,9 @@ class Stand:
     def log(self) -> HeldStoreLog:
         return self.stores.logs[self.store.name]
 
-    def client(self, protocol: int = 3, **more: Any) -> redis.asyncio.Redis:
-        """A client of redis-py without retries."""
-        return redis.asyncio.Redis(port=self.port, protocol=protocol, retry=None, **more)
+    def client(self, protocol: int = 3, **more: Any) -> Any:
+        """A client of redis-py without retries. Untyped, since redis-py's own types are those of both its kinds of clients."""
+        return redis.asyncio.Redis(port=self.port, protocol=protocol, **{"retry": None, **more})
 
     async def follow(self) -> None:
         """Let the first store follow a leader that is not known."""

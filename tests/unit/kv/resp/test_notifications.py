@@ -23,7 +23,7 @@ def test_changes_are_sent_to_subscribers_of_channels_and_patterns(tmp_path: Path
             await writer.expire("user:1", 100)
             await writer.persist("user:1")
             await writer.delete("user:1", "other")
-            found = []
+            found: list[tuple[str, str, str]] = []
             while len(found) < 10:
                 message = await pubsub.get_message(timeout=5)
                 assert message is not None, found

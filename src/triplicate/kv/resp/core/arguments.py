@@ -54,7 +54,7 @@ def add_decimals(one: Decimal, other: Decimal) -> bytes:
 
 
 def expiry_after(amount: int, unit_ms: int, command: str) -> Expiry:
-    """The end of a key's life, so many units from now on. Raises CommandError: it is not in the future, or too far in it."""
+    """The deadline of a key after a number of units. Raises CommandError: it is not in the future, or too far in it."""
     if not 0 < amount * unit_ms <= DEADLINE_MS_MAX:
         raise invalid_time(command)
     return Expiry(after_ms=amount * unit_ms)
@@ -87,7 +87,7 @@ def invalid_time(command: str) -> CommandError:
     return CommandError(f"ERR invalid expire time in '{command}' command")
 
 
-class Options:
+class OptionWords:
     """The words behind the fixed arguments of a command, read from the left."""
 
     def __init__(self, words: list[bytes], at: int) -> None:
@@ -109,7 +109,7 @@ class Options:
         return self._words[self._at - 1]
 
 
-def read_expiry(options: Options, command: str, *, keep: bytes, kept: Expiry) -> tuple[Expiry | None, set[bytes]]:
+def read_expiry(options: OptionWords, command: str, *, keep: bytes, kept: Expiry) -> tuple[Expiry | None, set[bytes]]:
     """Read all options: at most one deadline, and words without a value.
 
     Args:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from triplicate.kv.core.interface import Change, ChangeKind
+from triplicate.kv.core.store_interface import ChangeKind, KeyChange
 from triplicate.kv.resp.core.command_errors import CommandError
 from triplicate.kv.resp.core.glob import Glob
 from triplicate.kv.resp.core.replies import Push
@@ -62,12 +62,12 @@ class Channels:
 
     @property
     def prefix(self) -> bytes:
-        """What all keys begin with of which a change makes a message."""
+        """The common beginning of all keys of which a change makes a message."""
         found = [name.removeprefix(KEYSPACE) if name.startswith(KEYSPACE) else b"" for name in self._channels]
         found += [each.prefix[len(KEYSPACE) :] if each.prefix.startswith(KEYSPACE) else b"" for each in self._patterns.values()]
         return common_prefix(found)
 
-    def messages(self, changes: Sequence[Change]) -> Iterator[Push]:
+    def messages(self, changes: Sequence[KeyChange]) -> Iterator[Push]:
         """The messages of changes, in their order."""
         for change in changes:
             event = event_of(change)
@@ -79,7 +79,7 @@ class Channels:
                         yield Push((b"pmessage", name, channel, text))
 
 
-def event_of(change: Change) -> bytes:
+def event_of(change: KeyChange) -> bytes:
     """The name of a change, as Redis has it."""
     if change.kind is ChangeKind.DEADLINE and not change.deadline_ms:
         return b"persist"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from triplicate.kv.core.interface import LevelKind
-from triplicate.kv.resp.core.arguments import Options, integer
+from triplicate.kv.core.store_interface import LevelKind
+from triplicate.kv.resp.core.arguments import OptionWords, integer
 from triplicate.kv.resp.core.command_errors import SYNTAX, CommandError
 from triplicate.kv.resp.core.glob import Glob
 from triplicate.kv.resp.core.replies import RESP2, RESP3
@@ -20,7 +20,7 @@ _UINT64_MAX = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class Credentials:
     """User and password of AUTH or HELLO. The password is not part of its `repr`."""
 
     user: str
@@ -30,13 +30,13 @@ class Login:
 @dataclass(frozen=True, slots=True)
 class Hello:
     version: int | None
-    login: Login | None
+    login: Credentials | None
     name: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
 class Auth:
-    login: Login
+    login: Credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Plain:
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class SelectIndex:
     index: int
 
 
@@ -132,7 +132,7 @@ ConnectionCommand = (
     | Ping
     | Echo
     | Plain
-    | Select
+    | SelectIndex
     | ClientCommand
     | CommandQuery
     | Info
@@ -154,7 +154,7 @@ def hello(words: list[bytes]) -> Hello:
             "NOPROTO unsupported protocol version" if is_number else "ERR Protocol version is not an integer or out of range"
         )
     login, name = None, None
-    options = Options(words, 2)
+    options = OptionWords(words, 2)
     while (option := options.next()) is not None:
         if option == b"AUTH":
             login = _login(options.value(), options.value())
@@ -171,9 +171,9 @@ def auth(words: list[bytes]) -> Auth:
     return Auth(_login(words[1] if len(words) == 3 else DEFAULT_USER.encode(), words[-1]))
 
 
-def _login(user: bytes, password: bytes) -> Login:
+def _login(user: bytes, password: bytes) -> Credentials:
     try:
-        return Login(user.decode(), password.decode())
+        return Credentials(user.decode(), password.decode())
     except UnicodeDecodeError:
         raise CommandError("WRONGPASS a user name and a password are UTF-8") from None
 
@@ -197,8 +197,8 @@ def plain(words: list[bytes]) -> Plain:
     return Plain(words[0].lower().decode())
 
 
-def select(words: list[bytes]) -> Select:
-    return Select(integer(words[1], "ERR invalid DB index"))
+def select(words: list[bytes]) -> SelectIndex:
+    return SelectIndex(integer(words[1], "ERR invalid DB index"))
 
 
 _CLIENT_VALUES = {"id": 2, "getname": 2, "info": 2, "list": 2, "setname": 3, "setinfo": 4, "no-evict": 3, "no-touch": 3}
@@ -241,7 +241,7 @@ def scan(words: list[bytes]) -> Scan:
     if not words[1].isdigit() or int(words[1][:24]) > _UINT64_MAX:
         raise CommandError("ERR invalid cursor")
     pattern, count, of_strings = None, 10, True
-    options = Options(words, 2)
+    options = OptionWords(words, 2)
     while (option := options.next()) is not None:
         value = options.value()
         if option == b"MATCH":
@@ -274,7 +274,7 @@ def level(words: list[bytes]) -> SetLevel:
     except ValueError:
         names = ", ".join(each.value for each in LevelKind)
         raise CommandError(f"ERR there is no level '{_shown(words[1])[:64]}'; the levels are {names}") from None
-    options = Options(words, 2)
+    options = OptionWords(words, 2)
     age_s = _seconds(options.value()) if kind is LevelKind.BOUNDED else 0.0
     wait_s = None
     while (option := options.next()) is not None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from triplicate.kv.core.interface import Record, StoreLimits
 from triplicate.kv.core.operations import (
     KEEP_EXPIRY,
     NO_EXPIRY,
@@ -18,19 +17,20 @@ from triplicate.kv.core.operations import (
     Condition,
     DeadlineWhen,
     Delete,
-    Exists,
     Expire,
     Expiry,
     Get,
+    KeyExists,
     Operation,
     Outcome,
     Put,
     ValueIs,
     When,
 )
+from triplicate.kv.core.store_interface import Record, StoreLimits
 from triplicate.kv.resp.core.arguments import (
     INTEGER_MIN,
-    Options,
+    OptionWords,
     add_decimals,
     decimal,
     expiry_after,
@@ -192,7 +192,7 @@ def time_left(unit_ms: int, words: list[bytes], *, is_absolute: bool = False) ->
 
 
 def set_value(words: list[bytes]) -> KeyCommand:
-    expiry, flags = read_expiry(Options(words, 3), "set", keep=b"KEEPTTL", kept=KEEP_EXPIRY)
+    expiry, flags = read_expiry(OptionWords(words, 3), "set", keep=b"KEEPTTL", kept=KEEP_EXPIRY)
     if flags - {b"NX", b"XX", b"GET"} or flags >= {b"NX", b"XX"}:
         raise CommandError(SYNTAX)
     when = When.IF_ABSENT if b"NX" in flags else When.IF_PRESENT if b"XX" in flags else When.ALWAYS
@@ -218,7 +218,7 @@ def getdel(words: list[bytes]) -> KeyCommand:
 
 
 def getex(words: list[bytes]) -> KeyCommand:
-    expiry, flags = read_expiry(Options(words, 2), "getex", keep=b"PERSIST", kept=NO_EXPIRY)
+    expiry, flags = read_expiry(OptionWords(words, 2), "getex", keep=b"PERSIST", kept=NO_EXPIRY)
     if flags:
         raise CommandError(SYNTAX)
     key = words[1]
@@ -237,7 +237,7 @@ def mset(words: list[bytes]) -> KeyCommand:
 
 def msetnx(words: list[bytes]) -> KeyCommand:
     puts = _pairs(words, "msetnx")
-    return KeyCommand(puts, _held, tuple(Exists(key, False) for key in dict.fromkeys(put.key for put in puts)))
+    return KeyCommand(puts, _held, tuple(KeyExists(key, False) for key in dict.fromkeys(put.key for put in puts)))
 
 
 def delete(words: list[bytes]) -> KeyCommand:

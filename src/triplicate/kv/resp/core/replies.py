@@ -22,7 +22,7 @@ class Simple:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ErrorReply:
     """An error. Its text begins with a code in capitals, such as ``ERR``."""
 
     text: str
@@ -43,7 +43,7 @@ class Push:
 
 
 class NullArray:
-    """No array, which version 2 tells apart from no string: the answer of an EXEC that did nothing."""
+    """No array, which is not the same as no string in version 2: the answer of an EXEC that did nothing."""
 
 
 Reply = Union[
@@ -53,7 +53,7 @@ Reply = Union[
     float,
     bytes,
     Simple,
-    Refused,
+    ErrorReply,
     Verbatim,
     Push,
     NullArray,
@@ -105,7 +105,7 @@ class ReplyWriter:
         is_new = self.version == RESP3
         if isinstance(reply, Simple):
             self.out += b"+%b\r\n" % _line(reply.text)
-        elif isinstance(reply, Refused):
+        elif isinstance(reply, ErrorReply):
             self.out += b"-%b\r\n" % _line(reply.text)
         elif isinstance(reply, float):
             text = double_text(reply)
@@ -144,5 +144,5 @@ def double_text(value: float) -> bytes:
 
 
 def _line(text: str) -> bytes:
-    """One line, whatever the text has from a client."""
+    """One line, also if the text repeats line breaks of a client."""
     return text.replace("\r", " ").replace("\n", " ").encode("utf-8", "backslashreplace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.kv.resp.core.replies import NULL_ARRAY, OK, RESP2, RESP3, Push, Refused, Reply, ReplyWriter, Simple, Verbatim
+from triplicate.kv.resp.core.replies import NULL_ARRAY, OK, RESP2, RESP3, ErrorReply, Push, Reply, ReplyWriter, Simple, Verbatim
 
 
 def both(reply: Reply) -> tuple[bytes, bytes]:
@@ -42,5 +42,5 @@ def test_a_reply_has_the_form_of_its_version(reply: Reply, second: bytes, third:
 
 
 def test_an_error_is_one_line_whatever_a_client_has_sent() -> None:
-    assert both(Refused("ERR 'a\r\n+OK\r\n'"))[0] == b"-ERR 'a  +OK  '\r\n"
-    assert both(Refused("ERR \udc80"))[0] == b"-ERR \\udc80\r\n"
+    assert both(ErrorReply("ERR 'a\r\n+OK\r\n'"))[0] == b"-ERR 'a  +OK  '\r\n"
+    assert both(ErrorReply("ERR \udc80"))[0] == b"-ERR \\udc80\r\n"

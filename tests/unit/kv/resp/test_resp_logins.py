@@ -11,7 +11,7 @@ import redis
 from tests.unit.kv.resp.login_rig import PASSWORD, Door, run_door
 from tests.unit.kv.resp.resp_rig import Stand, play, request
 from tests.waiting import LOOP_POLL_S, eventually
-from triplicate.kv.resp.client_connections import RespLimits
+from triplicate.kv.resp.resp_connections import RespLimits
 from triplicate.security import User
 
 
@@ -157,7 +157,7 @@ def test_a_password_in_clear_is_accepted_from_this_machine_only(tmp_path: Path, 
         raw = await door.stand.raw()
         assert await raw.ask(request(b"AUTH", b"anna", PASSWORD.encode())) == b"+OK"
         raw.close()
-        monkeypatch.setattr("triplicate.kv.resp.logins.is_loopback", lambda address: False)
+        monkeypatch.setattr("triplicate.kv.resp.resp_logins.is_loopback", lambda address: False)
         raw = await door.stand.raw()
         assert b"inside TLS only" in await raw.ask(request(b"AUTH", b"anna", PASSWORD.encode()))
         assert door.refused("plain_text") == 1

@@ -25,7 +25,7 @@ class CommandSpec:
     """One command.
 
     Args:
-        arity: number of words with the name; negative: at least so many.
+        arity: number of words with the name; negative: at least the absolute number.
         flags: names of Redis, of which ``write``, ``readonly``, ``no_auth`` and ``no_multi`` have a meaning here.
         keys: first, last (-1: the last word) and step of the words that are keys; zeros without keys.
         read: reads the words, of which the arity is right. Raises CommandError.

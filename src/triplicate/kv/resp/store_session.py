@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triplicate.errors import LevelNotMet, NotLeading, StoreOutcomeUnknown, StoreUnavailable, TriplicateError
-from triplicate.kv.core.interface import ANY, LINEARIZABLE, WAIT_S, KeyValueStore, LevelKind, ReadLevel, bounded, session
 from triplicate.kv.core.operations import Operation
+from triplicate.kv.core.store_interface import ANY, LINEARIZABLE, WAIT_S, KeyValueStore, LevelKind, ReadLevel, bounded, session
 from triplicate.kv.resp.core.connection_commands import ConnectionCommand, SetLevel
 from triplicate.kv.resp.core.key_commands import KeyCommand
-from triplicate.kv.resp.core.replies import Refused
+from triplicate.kv.resp.core.replies import ErrorReply
 from triplicate.security import FULL_RIGHTS, NO_RIGHTS, Rights, User
 
 DEFAULT_LEVEL = SetLevel(LevelKind.LINEARIZABLE)
 
 
 @dataclass(slots=True)
-class Transaction:
+class QueuedTransaction:
     """The commands between MULTI and EXEC."""
 
     queue: list[KeyCommand | ConnectionCommand] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Transaction:
 
 
 @dataclass(slots=True)
-class Session:
+class StoreSession:
     """One client's state. A reset returns it to the state of a new connection."""
 
     user: str = ""
@@ -44,7 +44,7 @@ class Session:
     """Everything before it was shown to this client."""
     name: bytes = b""
     library: bytes = b""
-    transaction: Transaction | None = None
+    transaction: QueuedTransaction | None = None
     watched: dict[bytes, int] = field(default_factory=dict)
     """Maps each watched key to its version."""
 
@@ -71,20 +71,20 @@ def size_of(operations: tuple[Operation, ...]) -> int:
     return sum(len(each.key) + len(getattr(each, "value", b"") or b"") + len(getattr(each, "suffix", b"")) for each in operations)
 
 
-def read_only(store: str, leader: str | None) -> Refused:
+def read_only(store: str, leader: str | None) -> ErrorReply:
     """The answer of a follower to a change, and to a linearizable read."""
     where = f"the leader of store {store} is at the node {leader}" if leader else f"the leader of store {store} is not known yet"
-    return Refused(f"READONLY this node follows and serves reads of weaker levels only (TRIPLICATE.LEVEL); {where}")
+    return ErrorReply(f"READONLY this node follows and serves reads of weaker levels only (TRIPLICATE.LEVEL); {where}")
 
 
-def refusal_of(error: TriplicateError, store: str) -> Refused:
+def refusal_of(error: TriplicateError, store: str) -> ErrorReply:
     """The answer for an error of the store."""
     if isinstance(error, NotLeading):
         return read_only(store, error.leader)
     if isinstance(error, StoreOutcomeUnknown):
-        return Refused(f"UNKNOWN the change may have happened or not: {error}")
+        return ErrorReply(f"UNKNOWN the change may have happened or not: {error}")
     if isinstance(error, LevelNotMet):
-        return Refused(f"STALE {error}")
+        return ErrorReply(f"STALE {error}")
     if isinstance(error, StoreUnavailable):
-        return Refused(f"TRYAGAIN {error}")
-    return Refused(f"ERR {error}")
+        return ErrorReply(f"TRYAGAIN {error}")
+    return ErrorReply(f"ERR {error}")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.kv.core.interface import KeyValueStore, KeyValueStores
+from triplicate.kv.core.store_interface import KeyValueStore, KeyValueStores
 from triplicate.kv.resp.client_stream import ClientStream
 from triplicate.kv.resp.core.command_errors import CommandError
-from triplicate.kv.resp.core.connection_commands import DEFAULT_USER, Login
-from triplicate.kv.resp.server_security import LoginRefused, RefusalReason, RespSecurity, common_name
-from triplicate.kv.resp.session import Session
+from triplicate.kv.resp.core.connection_commands import DEFAULT_USER, Credentials
+from triplicate.kv.resp.resp_security import CredentialsRefused, RespRefusal, RespSecurity, common_name
+from triplicate.kv.resp.store_session import StoreSession
 from triplicate.runtime import Host, Metrics, Worker, sleep
 from triplicate.security import FULL_RIGHTS, PASSWORD_BYTES_MAX, FailedLogins, Rights, User, audit, doubling_delay_s, is_loopback
 
@@ -26,7 +26,7 @@ _REFUSED = "WRONGPASS invalid username-password pair or user is disabled."
 AUTHENTICATION_REQUIRED = "NOAUTH Authentication required."
 
 
-class Logins:
+class RespLogins:
     """Lets clients log in.
 
     Args:
@@ -48,11 +48,11 @@ class Logins:
         self._security = security
         self._failures = failures
         self._worker: Worker | None = None
-        self._refused: Callable[[RefusalReason], None] | None = None
+        self._refused: Callable[[RespRefusal], None] | None = None
         if metrics is not None:
             text = "Connections and logins of clients of key-value stores that this node refused, by reason."
             counter = metrics.counter(REFUSED_LOGINS, text, ("reason",))
-            children = {reason: counter.labels(reason.value) for reason in RefusalReason}
+            children = {reason: counter.labels(reason.value) for reason in RespRefusal}
             self._refused = lambda reason: children[reason].inc()
 
     @property
@@ -64,7 +64,7 @@ class Logins:
         if worker is not None:
             await worker.close()
 
-    async def log_in(self, stream: ClientStream, session: Session, login: Login) -> None:
+    async def log_in(self, stream: ClientStream, session: StoreSession, login: Credentials) -> None:
         """Log in, and choose the store.
 
         Raises:
@@ -77,13 +77,13 @@ class Logins:
         else:
             try:
                 proven = await self._prove(stream, role, login)
-            except LoginRefused as error:
+            except CredentialsRefused as error:
                 self.refuse(error.reason, stream, error.logged, role=role, store=named)
                 raise
         try:
             store = self.store(named)
         except CommandError as error:
-            self.refuse(RefusalReason.STORE, stream, str(error), role=role, store=named)
+            self.refuse(RespRefusal.STORE, stream, str(error), role=role, store=named)
             raise
         session.user, session.proven, session.is_admitted = login.user, proven, True
         session.rights = FULL_RIGHTS if proven is None else Rights.of(proven.roles)
@@ -91,12 +91,12 @@ class Logins:
         method = "password" if self.demands_login else "trust"
         audit("login accepted", self._host.clock.wall_us(), self._facts(stream, role=role, store=store.name, method=method))
 
-    async def _prove(self, stream: ClientStream, role: str, login: Login) -> User:
-        """Raises LoginRefused."""
+    async def _prove(self, stream: ClientStream, role: str, login: Credentials) -> User:
+        """Raises CredentialsRefused."""
         users = self._security.users
         assert users is not None, "the server has users"
         if stream.tls is None and not is_loopback(stream.address):
-            raise LoginRefused(RefusalReason.PLAIN_TEXT, "ERR a password is accepted inside TLS only: set node.tls, and connect with TLS")
+            raise CredentialsRefused(RespRefusal.PLAIN_TEXT, "ERR a password is accepted inside TLS only; see node.tls")
         self._check_attempts(stream.address)
         user, is_known = users.find(login.user)
         if not is_known and role != login.user:
@@ -106,9 +106,9 @@ class Logins:
         if not (matches and is_known):
             failures = self._failures.count(stream.address, self._host.clock.monotonic())
             await sleep(self._host.clock, doubling_delay_s(failures, DELAY_FIRST_S, DELAY_LONGEST_S))
-            raise LoginRefused(RefusalReason.PASSWORD, _REFUSED, "wrong password" if is_known else "no such user")
+            raise CredentialsRefused(RespRefusal.PASSWORD, _REFUSED, "wrong password" if is_known else "no such user")
         if self._security.certificate_names_role and common_name(stream.tls) != role:
-            raise LoginRefused(RefusalReason.CERTIFICATE, "WRONGPASS the common name of the client's certificate must be the role")
+            raise CredentialsRefused(RespRefusal.CERTIFICATE, "WRONGPASS the common name of the client's certificate must be the role")
         return user
 
     async def _matches(self, user: User, password: str) -> bool:
@@ -119,11 +119,11 @@ class Logins:
         return await self._worker.run(user.scram.matches, password)
 
     def _check_attempts(self, address: str) -> None:
-        """Raises LoginRefused: too many logins from the address have failed."""
+        """Raises CredentialsRefused: too many logins from the address have failed."""
         wait_s = self._failures.wait_s(address, self._host.clock.monotonic())
         if wait_s > 0:
             text = f"WRONGPASS too many failed logins from this address; try again in {max(1, round(wait_s))} s"
-            raise LoginRefused(RefusalReason.ATTEMPTS, text)
+            raise CredentialsRefused(RespRefusal.ATTEMPTS, text)
 
     def store(self, name: str) -> KeyValueStore:
         """The store of this name, the default one for an empty name.
@@ -149,7 +149,7 @@ class Logins:
         here = ", ".join(names[:20]) or "none yet; create one with 'triplicate kv create'"
         return f"{text}; stores here: {here}{', …' if len(names) > 20 else ''}"
 
-    def is_still_user(self, session: Session) -> bool:
+    def is_still_user(self, session: StoreSession) -> bool:
         """Whether the entry of an admitted client is still in the file of users, with the same password. Its rights follow the file."""
         users, proven = self._security.users, session.proven
         if users is None or proven is None:
@@ -164,12 +164,12 @@ class Logins:
     def _facts(self, stream: ClientStream, **more: object) -> dict[str, object]:
         return {"door": "resp", "address": stream.address, "tls": None if stream.tls is None else stream.tls.version(), **more}
 
-    def refuse(self, reason: RefusalReason, stream: ClientStream, cause: str, **facts: object) -> None:
+    def refuse(self, reason: RespRefusal, stream: ClientStream, cause: str, **facts: object) -> None:
         """Count and audit a refusal."""
         self.count(reason)
         audit("login refused", self._host.clock.wall_us(), self._facts(stream, reason=reason.value, cause=cause, **facts))
 
-    def count(self, reason: RefusalReason) -> None:
+    def count(self, reason: RespRefusal) -> None:
         """Count a refusal."""
         if self._refused is not None:
             self._refused(reason)

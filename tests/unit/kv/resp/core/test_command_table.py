@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.kv.resp.core.command_errors import CommandError
-from triplicate.kv.resp.core.commands import TABLE, chosen, command_info, find
+from triplicate.kv.resp.core.command_table import TABLE, chosen, command_info, find
 from triplicate.kv.resp.core.unsupported import UNSUPPORTED
 
 

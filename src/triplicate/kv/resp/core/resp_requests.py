@@ -25,7 +25,7 @@ _ESCAPED = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class RequestLimits:
+class WordLimits:
     """Limits on one request."""
 
     arguments: int
@@ -33,7 +33,7 @@ class RequestLimits:
     """Sum of the sizes of the arguments, so of each of them as well."""
 
 
-BEFORE_LOGIN = RequestLimits(10, 16 * 1024)
+BEFORE_LOGIN = WordLimits(10, 16 * 1024)
 """Limits on a client that has not logged in. Redis has the same."""
 
 
@@ -44,7 +44,7 @@ class RequestBuffer:
         limits: may be replaced between two requests.
     """
 
-    def __init__(self, limits: RequestLimits) -> None:
+    def __init__(self, limits: WordLimits) -> None:
         self.limits = limits
         self._data = b""
         self._at = 0

@@ -13,7 +13,7 @@ from triplicate.runtime import Host
 from triplicate.security import ClientCertificates, TlsIdentity, UsersFile, is_loopback
 
 
-class RefusalReason(Enum):
+class RespRefusal(Enum):
     """Why a client was refused before or at its login: the label of the metric, and the reason in the audit log."""
 
     PLAIN_TEXT = "plain_text"
@@ -28,14 +28,14 @@ class RefusalReason(Enum):
     HALF_OPEN = "half_open"
 
 
-class LoginRefused(CommandError):
+class CredentialsRefused(CommandError):
     """A login is refused.
 
     Args:
         logged: the cause for the audit log, where the client learns less.
     """
 
-    def __init__(self, reason: RefusalReason, text: str, logged: str = "") -> None:
+    def __init__(self, reason: RespRefusal, text: str, logged: str = "") -> None:
         super().__init__(text)
         self.reason = reason
         self.logged = logged or text
@@ -85,9 +85,7 @@ class RespSecurity:
             if not resp.users_file:
                 raise ConfigError("resp.users_file is not set, and node.authentication is scram: nobody could log in")
             if not has_tls and not is_loopback(resp.host or node.host):
-                raise ConfigError(
-                    "node.tls is off: clients of RESP would send passwords in clear. Set it, or resp.host = 127.0.0.1"
-                )
+                raise ConfigError("node.tls is off: clients of RESP would send passwords in clear. Set it, or resp.host = 127.0.0.1")
             users = UsersFile(resp.users_file, "resp.users_file", host.clock, host.trace, host.entropy.secret(16))
         elif resp.users_file:
             raise ConfigError("resp.users_file is set, but node.authentication is trust and checks no user: set it to scram")

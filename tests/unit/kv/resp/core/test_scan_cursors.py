@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triplicate.kv.resp.core.cursors import CURSORS_MAX, Cursors
+from triplicate.kv.resp.core.scan_cursors import CURSORS_MAX, Cursors
 
 
 def test_a_cursor_stays_good_for_its_store_until_many_newer_ones_are_used() -> None:

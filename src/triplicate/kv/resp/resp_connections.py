@@ -7,19 +7,19 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triplicate.kv.core.interface import KeyValueStores
+from triplicate.kv.core.store_interface import KeyValueStores
 from triplicate.kv.resp.client_stream import ClientStream
 from triplicate.kv.resp.command_handlers import CommandHandlers
-from triplicate.kv.resp.conversation import Conversation
 from triplicate.kv.resp.core.command_errors import CommandError
-from triplicate.kv.resp.core.replies import Refused
-from triplicate.kv.resp.core.requests import BEFORE_LOGIN, RequestLimits
+from triplicate.kv.resp.core.replies import ErrorReply
+from triplicate.kv.resp.core.resp_requests import BEFORE_LOGIN, WordLimits
 from triplicate.kv.resp.core.server_info import ClientFacts
-from triplicate.kv.resp.logins import Logins
 from triplicate.kv.resp.node_queries import NodeFacts
 from triplicate.kv.resp.notifications import Notifications
-from triplicate.kv.resp.server_security import RefusalReason, RespSecurity
-from triplicate.kv.resp.session import Session
+from triplicate.kv.resp.resp_conversation import RespConversation
+from triplicate.kv.resp.resp_logins import RespLogins
+from triplicate.kv.resp.resp_security import RespRefusal, RespSecurity
+from triplicate.kv.resp.store_session import StoreSession
 from triplicate.runtime import Host, Metrics, TaskScope, start_eagerly
 from triplicate.security import HANDSHAKE_TIMEOUT_S, FailedLogins, HalfOpenConnections
 
@@ -58,7 +58,7 @@ class _Connection:
 
     number: int
     stream: ClientStream
-    session: Session
+    session: StoreSession
     since_s: float
     notifications: Notifications | None = None
     is_admitted: bool = False
@@ -78,7 +78,7 @@ class _Connection:
         )
 
 
-class ClientConnections:
+class RespConnections:
     """All connections of clients to a node's stores, with the tasks that serve them.
 
     Args:
@@ -102,7 +102,7 @@ class ClientConnections:
         self._admitted = 0
         for_address = limits.half_open_per_address or limits.connections + UNANSWERED_CONNECTIONS
         self._half_open = HalfOpenConnections[int](limits.half_open or 2 * for_address, for_address)
-        self._logins = Logins(host, stores, default_store, security, FailedLogins(limits.failed_login_s, limits.failed_logins), metrics)
+        self._logins = RespLogins(host, stores, default_store, security, FailedLogins(limits.failed_login_s, limits.failed_logins), metrics)
         self._node = NodeFacts(host, self._client_facts)
         self._next_number = 1
 
@@ -126,10 +126,10 @@ class ClientConnections:
     def _opened(self, stream: ClientStream) -> None:
         number = self._next_number
         self._next_number += 1
-        connection = self._connections[number] = _Connection(number, stream, Session(), self._host.clock.monotonic())
+        connection = self._connections[number] = _Connection(number, stream, StoreSession(), self._host.clock.monotonic())
         crowded_out = self._half_open.add(number, stream.address)
         if crowded_out is not None:
-            self._logins.count(RefusalReason.HALF_OPEN)
+            self._logins.count(RespRefusal.HALF_OPEN)
             self._connections[crowded_out].stream.abort()
         # At once and not in a task of its own: bytes of a TLS handshake that arrive before would be lost.
         start_eagerly(self._serve(connection), lambda work: self._scope.spawn(work, name="client"))
@@ -141,8 +141,8 @@ class ClientConnections:
             if self._security.identity is not None:
                 identity = self._security.identity
                 await stream.protect(self._host.network, identity.server_context(self._security.certificates), HANDSHAKE_TIMEOUT_S)
-            limits = RequestLimits(self._limits.arguments, self._limits.request_bytes)
-            await Conversation(
+            limits = WordLimits(self._limits.arguments, self._limits.request_bytes)
+            await RespConversation(
                 stream,
                 connection.session,
                 limits,
@@ -151,10 +151,10 @@ class ClientConnections:
             ).run()
         except OSError as error:
             if isinstance(error, ssl.SSLError) or not isinstance(error, ConnectionError):
-                self._logins.refuse(RefusalReason.TLS, stream, str(error))
+                self._logins.refuse(RespRefusal.TLS, stream, str(error))
         except Exception as error:  # noqa: BLE001  a defect met by one client must not end the others; it is logged with its trace
             _LOG.exception("serving a client of a key-value store failed")
-            stream.writer.write(Refused(f"ERR internal error: {type(error).__name__}; the last change may have happened or not"))
+            stream.writer.write(ErrorReply(f"ERR internal error: {type(error).__name__}; the last change may have happened or not"))
         finally:
             timer.cancel()
             self._connections.pop(number, None)
@@ -163,7 +163,7 @@ class ClientConnections:
                 self._admitted -= 1
             stream.close()
 
-    def _handlers(self, connection: _Connection, conversation: Conversation, scope: TaskScope) -> CommandHandlers:
+    def _handlers(self, connection: _Connection, conversation: RespConversation, scope: TaskScope) -> CommandHandlers:
         session = connection.session
 
         def may_read() -> bool:
@@ -187,7 +187,7 @@ class ClientConnections:
         if connection.is_admitted:
             return
         if self._admitted >= self._limits.connections:
-            self._logins.refuse(RefusalReason.CONNECTIONS, connection.stream, "too many connections")
+            self._logins.refuse(RespRefusal.CONNECTIONS, connection.stream, "too many connections")
             raise CommandError(f"ERR max number of clients reached: {self._limits.connections} connections are open")
         connection.is_admitted = True
         self._admitted += 1
@@ -195,5 +195,5 @@ class ClientConnections:
 
     def _end_late(self, connection: _Connection) -> None:
         if not connection.is_admitted:
-            self._logins.count(RefusalReason.TIME)
+            self._logins.count(RespRefusal.TIME)
             connection.stream.abort()

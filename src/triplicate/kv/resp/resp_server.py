@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from triplicate.kv.core.interface import KeyValueStores
-from triplicate.kv.resp.client_connections import ClientConnections, RespLimits
-from triplicate.kv.resp.server_security import RespSecurity
+from triplicate.kv.core.store_interface import KeyValueStores
+from triplicate.kv.resp.resp_connections import RespConnections, RespLimits
+from triplicate.kv.resp.resp_security import RespSecurity
 from triplicate.runtime import Host, Listener, Metrics
 
 
 class RespServer:
     """Serves every store of a node on one port. Created by `open`."""
 
-    def __init__(self, listener: Listener, connections: ClientConnections) -> None:
+    def __init__(self, listener: Listener, connections: RespConnections) -> None:
         self._listener = listener
         self._connections = connections
 
@@ -39,7 +39,7 @@ class RespServer:
         Raises:
             OSError: the port is in use, or the address is invalid.
         """
-        connections = ClientConnections(host, stores, default_store, limits or RespLimits(), security or RespSecurity(), metrics)
+        connections = RespConnections(host, stores, default_store, limits or RespLimits(), security or RespSecurity(), metrics)
         return cls(await host.network.listen(connections.new_stream, *address), connections)
 
     @property
@@ -48,7 +48,7 @@ class RespServer:
         return self._listener.address
 
     @property
-    def connections(self) -> ClientConnections:
+    def connections(self) -> RespConnections:
         return self._connections
 
     async def stop(self) -> None:

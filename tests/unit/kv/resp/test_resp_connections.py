@@ -16,7 +16,7 @@ from tests.flood import AtRest, Flood
 from tests.unit.kv.resp.login_rig import PASSWORD, Door, run_door
 from tests.unit.kv.resp.resp_rig import Stand, play, request
 from tests.waiting import eventually
-from triplicate.kv.resp.client_connections import RespLimits
+from triplicate.kv.resp.resp_connections import RespLimits
 
 LIMIT, KEPT, ATTEMPTS = 50, 150, 2000
 PONG = b"+PONG\r\n"

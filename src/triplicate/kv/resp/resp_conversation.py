@@ -9,29 +9,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from triplicate.errors import ProtocolError, StoreError, UsageError
-from triplicate.kv.core.interface import KeyValueStore
 from triplicate.kv.core.operations import Add, Append, Get
+from triplicate.kv.core.store_interface import KeyValueStore
 from triplicate.kv.resp.client_stream import ClientStream
 from triplicate.kv.resp.command_handlers import CommandHandlers
 from triplicate.kv.resp.core.command_errors import CommandError
-from triplicate.kv.resp.core.commands import Command, CommandSpec, find
+from triplicate.kv.resp.core.command_table import Command, CommandSpec, find
 from triplicate.kv.resp.core.connection_commands import Auth, Hello, Plain, Subscription, WatchKeys
 from triplicate.kv.resp.core.key_commands import ComputedCommand, KeyCommand, check_sizes
-from triplicate.kv.resp.core.replies import QUEUED, RESP2, Refused, Reply
-from triplicate.kv.resp.core.requests import BEFORE_LOGIN, RequestLimits
-from triplicate.kv.resp.logins import AUTHENTICATION_REQUIRED
-from triplicate.kv.resp.session import Session, read_only, refusal_of, size_of
+from triplicate.kv.resp.core.replies import QUEUED, RESP2, ErrorReply, Reply
+from triplicate.kv.resp.core.resp_requests import BEFORE_LOGIN, WordLimits
+from triplicate.kv.resp.resp_logins import AUTHENTICATION_REQUIRED
 from triplicate.kv.resp.store_runner import RUN_BYTES_MAX, RUN_OPERATIONS_MAX, StoreRunner
+from triplicate.kv.resp.store_session import StoreSession, read_only, refusal_of, size_of
 from triplicate.runtime import EagerWork, TaskScope, fail, own_task, resolve
 
 TURN_REQUESTS = 500
-"""After so many requests other connections are served."""
+"""After this number of requests other connections are served."""
 _ENDING_NAMES = frozenset((b"post", b"host:"))
 """First words of a request of HTTP: a web page may make a browser send commands in its body, so the connection ends. As Redis does."""
 _OF_TRANSACTIONS = frozenset(("multi", "exec", "discard", "watch", "quit", "reset"))
 """Commands that are not queued."""
 _OF_SUBSCRIBERS = frozenset(("subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ping", "quit", "reset"))
-"""What a client of version 2 may send while it has subscriptions, because it could not tell replies from messages."""
+"""Commands that a client of version 2 may send while it has subscriptions: others would have replies that look like messages."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class _Ready:
     reply: Reply
 
 
-class Conversation:
+class RespConversation:
     """Serves one client until it disconnects.
 
     Args:
@@ -55,9 +55,9 @@ class Conversation:
     def __init__(
         self,
         stream: ClientStream,
-        session: Session,
-        limits: RequestLimits,
-        handlers: Callable[[Conversation, TaskScope], CommandHandlers],
+        session: StoreSession,
+        limits: WordLimits,
+        handlers: Callable[[RespConversation, TaskScope], CommandHandlers],
         admit: Callable[[], None],
     ) -> None:
         self._stream = stream
@@ -132,14 +132,14 @@ class Conversation:
         """Serve the requests that have arrived."""
         stream, served = self._stream, 0
         if not self._handlers.logins.is_still_user(self._session):
-            stream.writer.write(Refused("NOAUTH this user was removed, or its password was changed"))
+            stream.writer.write(ErrorReply("NOAUTH this user was removed, or its password was changed"))
             self._is_over = True
         while not self._is_over:
             try:
                 words = stream.buffer.next_request()
             except ProtocolError as error:
                 await self._finish_run()
-                stream.writer.write(Refused(f"ERR Protocol error: {error}"))
+                stream.writer.write(ErrorReply(f"ERR Protocol error: {error}"))
                 self._is_over = True
                 return
             if words is None:
@@ -170,7 +170,7 @@ class Conversation:
                 self._is_over = True
             if session.transaction is not None and words[0].lower() not in (b"multi", b"watch"):
                 session.transaction.is_refused = True
-            self._add_reply(Refused(str(error)))
+            self._add_reply(ErrorReply(str(error)))
 
     def _is_full(self, operations: int, size_bytes: int) -> bool:
         """Whether the run has no room for a further command."""

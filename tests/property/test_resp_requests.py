@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triplicate.errors import ProtocolError
-from triplicate.kv.resp.core.requests import RequestBuffer, RequestLimits
+from triplicate.kv.resp.core.resp_requests import RequestBuffer, WordLimits
 
-LIMITS = RequestLimits(arguments=6, request_bytes=60)
+LIMITS = WordLimits(arguments=6, request_bytes=60)
 
 words = st.lists(st.binary(max_size=20), min_size=1, max_size=7)
 arrays = words.map(lambda found: b"*%d\r\n" % len(found) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in found))

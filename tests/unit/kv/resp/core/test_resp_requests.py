@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import ProtocolError
-from triplicate.kv.resp.core.requests import BEFORE_LOGIN, LINE_BYTES_MAX, RequestBuffer, RequestLimits, split_words
+from triplicate.kv.resp.core.resp_requests import BEFORE_LOGIN, LINE_BYTES_MAX, RequestBuffer, WordLimits, split_words
 
-LIMITS = RequestLimits(arguments=8, request_bytes=100)
+LIMITS = WordLimits(arguments=8, request_bytes=100)
 
 
-def all_of(data: bytes, limits: RequestLimits = LIMITS) -> list[list[bytes]]:
+def all_of(data: bytes, limits: WordLimits = LIMITS) -> list[list[bytes]]:
     buffer = RequestBuffer(limits)
     buffer.feed(data)
     found = []
@@ -62,7 +62,7 @@ def test_a_request_that_is_none_or_beyond_a_limit_is_refused(data: bytes, messag
 
 def test_a_size_is_refused_before_its_bytes_arrive() -> None:
     """No memory is taken for a size that is only announced."""
-    buffer = RequestBuffer(RequestLimits(arguments=2**31, request_bytes=100))
+    buffer = RequestBuffer(WordLimits(arguments=2**31, request_bytes=100))
     buffer.feed(b"*2000000000\r\n")
     assert buffer.next_request() is None
     buffer.feed(b"$2000000000\r\n")
@@ -80,7 +80,7 @@ def test_the_limits_may_change_between_two_requests() -> None:
     buffer = RequestBuffer(BEFORE_LOGIN)
     buffer.feed(b"PING\r\n*12\r\n")
     assert buffer.next_request() == [b"PING"]
-    buffer.limits = RequestLimits(12, 100)
+    buffer.limits = WordLimits(12, 100)
     assert buffer.next_request() is None
 
 
@@ -92,7 +92,7 @@ def test_words_and_their_escapes_are_those_of_redis() -> None:
 
 def test_a_long_value_in_short_chunks_is_read_in_linear_time() -> None:
     """Each chunk is looked at once: the bytes are not joined before all have arrived."""
-    buffer = RequestBuffer(RequestLimits(8, 64 * 1024 * 1024))
+    buffer = RequestBuffer(WordLimits(8, 64 * 1024 * 1024))
     size = 16 * 1024 * 1024
     buffer.feed(b"*1\r\n$%d\r\n" % size)
     chunk = b"a" * 1024
@@ -107,7 +107,7 @@ def test_a_long_value_in_short_chunks_is_read_in_linear_time() -> None:
 
 
 def test_a_line_that_never_ends_is_refused_at_its_limit() -> None:
-    buffer = RequestBuffer(RequestLimits(8, 1024 * 1024))
+    buffer = RequestBuffer(WordLimits(8, 1024 * 1024))
     for _ in range(LINE_BYTES_MAX // 1024 - 1):
         buffer.feed(b"a" * 1024)
         assert buffer.next_request() is None
