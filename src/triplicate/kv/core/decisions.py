@@ -1,4 +1,4 @@
-"""What a batch does: the leader's decision, from the state before it, the time and the position of its record. Pure and deterministic."""
+"""The effects of a batch: the leader decides them from the state before it, the time and the position of its record. Pure."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ Lookup = Callable[[bytes], Record | None]
 
 
 class BatchDecision(NamedTuple):
-    """What a batch does and answers."""
+    """The effects and the answer of a batch."""
 
     result: BatchResult | StoreError | ArgumentError
     effects: Sequence[Effect]
-    """What is logged; empty if nothing changes."""
+    """Those that are logged; empty if nothing changes."""
 
 
 def decide(batch: Batch, lookup: Lookup, time_ms: int, before: int, limits: StoreLimits) -> BatchDecision:

@@ -6,13 +6,12 @@ never block and create no task: a server answers many small requests without a t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from triplicate.kv.core.operations import Batch, BatchResult, Expiry, Outcome, When
-from triplicate.runtime import TasklessFuture
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class LevelKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReadLevel:
-    """What a read may miss. Make one with the constants and functions below.
+    """The freshness of a read. Make one with the constants and functions below.
 
     Args:
         position: of `SESSION`: the read shows at least everything before this position.
@@ -187,6 +186,18 @@ class KeyWatch(Protocol):
     async def __aexit__(self, *exc_info: object) -> None: ...
 
 
+class BatchAnswer(Awaitable[BatchResult], Protocol):
+    """The part of an asyncio future that users of a store need. It waits in no task."""
+
+    def done(self) -> bool: ...
+
+    def result(self) -> BatchResult: ...
+
+    def exception(self) -> BaseException | None: ...
+
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None: ...
+
+
 class KeyValueStore(Protocol):
     """One store on this node.
 
@@ -218,7 +229,7 @@ class KeyValueStore(Protocol):
 
     # Changes. They are atomic, and acknowledged by the log before they are answered or seen.
 
-    def submit(self, batch: Batch) -> TasklessFuture[BatchResult]:
+    def submit(self, batch: Batch) -> BatchAnswer:
         """Run a batch; the future has its result when the log has acknowledged it and this copy shows it.
 
         Batches run in the order of the calls of this method. Cancelling the future does not undo the batch.

@@ -58,7 +58,7 @@ class StoreEntryHeader:
 
 
 class Effect(NamedTuple):
-    """What one batch does to one key."""
+    """The effect of one batch on one key."""
 
     kind: ChangeKind
     key: bytes

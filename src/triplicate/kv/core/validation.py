@@ -9,7 +9,7 @@ from triplicate.kv.core.store_interface import StoreLimits
 DEADLINE_MAX_MS = (1 << 62) - 1
 """Latest deadline, milliseconds since the epoch."""
 _OPERATION_BYTES = 32
-"""What an operation or a condition counts beside its key and its value."""
+"""Bytes that an operation or a condition counts beside its key and its value."""
 
 
 def check_key(key: bytes, limits: StoreLimits) -> None:

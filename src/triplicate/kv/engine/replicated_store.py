@@ -87,6 +87,7 @@ class ReplicatedStore:
         """Copies the state, and replaces it by another."""
         self.find_leader: Callable[[], Candidate | None] = lambda: None
         self._rebuilding: str | None = None
+        self._damage: CorruptionError | None = None
         if metrics is not None:
             self._add_gauges(metrics)
 
@@ -142,7 +143,10 @@ class ReplicatedStore:
     def try_get(self, key: bytes) -> Found | None:
         check_key(key, self.limits)
         leadership = self._leading()
-        record = self.copied.get(key)
+        try:
+            record = self.copied.get(key)
+        except CorruptionError as error:
+            raise self._damaged(error) from error
         if record is not None and record.deadline_ms:
             record = self._shown(record)
             if record is not None and is_expired(record.deadline_ms, leadership.now_ms):
@@ -250,6 +254,25 @@ class ReplicatedStore:
             read: reads the copy as it is.
             shown: the keys of an answer with their records.
         """
+        try:
+            return await self._read_at_level(level, read, shown)
+        except CorruptionError as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: CorruptionError) -> StoreUnavailable:
+        """A reader has found the copy damaged: it is not served any more, and built again."""
+        self._damage = error
+        self._unusable = f"this node's copy of store {self._name!r} is damaged ({error})"
+        if self.leadership is not None:
+            self.leadership.end(error)
+        return StoreUnavailable(f"{self._unusable}; use another node")
+
+    async def _read_at_level(
+        self,
+        level: ReadLevel,
+        read: Callable[[], Awaitable[Result]],
+        shown: Callable[[Result], Iterable[tuple[bytes, Record | None]]],
+    ) -> Result:
         if level.kind is not LevelKind.LINEARIZABLE:
             await self._reach(level)
             return await read()
@@ -323,6 +346,8 @@ class ReplicatedStore:
 
     @fault_point("kv.apply")
     async def apply(self, entries: Sequence[LogEntry]) -> int:
+        if self._damage is not None:
+            raise Diverged(str(self._damage))
         logged = [_logged(entry) for entry in entries if not entry.is_control]
         if logged:
             # Reads may show the new state from the write on, before this coroutine goes on.

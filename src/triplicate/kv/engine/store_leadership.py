@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from triplicate.errors import EnvironmentFault, NotLeading, StoreError, StoreOutcomeUnknown, WindowFull
+from triplicate.errors import EnvironmentFault, NotLeading, StoreError, StoreOutcomeUnknown, TriplicateError, WindowFull
 from triplicate.kv.core.decisions import decide
 from triplicate.kv.core.key_expiry import next_time_ms
 from triplicate.kv.core.operations import Batch, BatchResult, Get
@@ -129,6 +129,7 @@ class StoreLeadership:
         self._reads_changed = asyncio.Event()
         self._over: NotLeading | None = None
         self._appended_at = self._clock.elapsed()
+        self._damage: asyncio.Future[TriplicateError] = asyncio.get_running_loop().create_future()
         self.find_leader: Callable[[], str | None] = lambda: None
         self.on_writing: Callable[[StoreStand], None] = lambda state: None
         """Called before a commit with the state after it."""
@@ -210,11 +211,19 @@ class StoreLeadership:
             async with TaskScope(f"leadership {self._name}") as scope:
                 scope.spawn(self._confirm_reads(), name="confirm reads")
                 scope.spawn(self._expire(), name="expiry")
+                scope.spawn(self._end_when_damaged(), name="damage")
                 if self._settings.mark_s > 0:
                     scope.spawn(self._mark(), name="marks")
                 scope.spawn(self._serve(partial(scope.spawn, name="append")), name="serve")
         finally:
             self._finish()
+
+    def end(self, damage: TriplicateError) -> None:
+        """End the leadership, because a reader has found the copy damaged."""
+        resolve(self._damage, damage)
+
+    async def _end_when_damaged(self) -> None:
+        raise await self._damage
 
     def _finish(self) -> None:
         """Fail everything that still waits."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from triplicate.errors import CorruptionError, Diverged, EnvironmentFault, TriplicateError
 from triplicate.kv.core.key_expiry import is_expired
@@ -27,13 +27,14 @@ from triplicate.kv.core.store_records import Effect
 from triplicate.kv.storage.store_stand import StoreStand, decode_state, encode_state
 
 if TYPE_CHECKING:
-    from rocksdict import Options, Rdict, WriteBatch
+    from rocksdict import Options, Rdict, RdictIter, WriteBatch
 
 _DATA, _DEADLINE, _STATE = b"d", b"x", b"m"
 _CONTENT = struct.Struct("<QQ")
 _SORTED_TIME = struct.Struct(">Q")
 MEMORY_BYTES = 16 * 1024 * 1024
 """Size of RocksDB's table in memory. Changes wait in it and in the write-ahead log."""
+_DAMAGE = ("Corruption", "IO error: No such file or directory")
 _INFO_LOGS, _INFO_LOG_BYTES = 2, 1024 * 1024
 
 
@@ -79,7 +80,7 @@ def rocks_errors(path: str) -> Iterator[None]:
         raise EnvironmentFault("key-value stores need the package rocksdict: pip install 'triplicate[rocksdb]'") from error
     except Exception as error:
         # The binding raises plain exceptions, whose texts begin with RocksDB's kind of error.
-        if str(error).startswith("Corruption"):
+        if str(error).startswith(_DAMAGE):
             raise CorruptionError(f"the files in {path} are damaged: {error}") from error
         raise EnvironmentFault(f"the files in {path} cannot be used: {error}") from error
 
@@ -181,8 +182,8 @@ class RocksCopy:
         """
         found: list[DueKey] = []
         with rocks_errors(self.path):
-            for stored in self._open.keys(from_key=_DEADLINE + _SORTED_TIME.pack(since_ms)):
-                if not isinstance(stored, bytes) or stored[:1] != _DEADLINE or len(found) >= limit:
+            for stored, _ in _pairs(self._open.iter(), _DEADLINE, _SORTED_TIME.pack(since_ms)):
+                if len(found) >= limit:
                     break
                 (deadline_ms,) = _SORTED_TIME.unpack_from(stored, 1)
                 if deadline_ms > time_ms:
@@ -194,12 +195,16 @@ class RocksCopy:
         """The state and all keys of this moment. The copy must not be closed before the iterator of the keys ends, or is deleted."""
         with rocks_errors(self.path):
             snapshot = self._open.snapshot()
-            stored = snapshot.items(from_key=_DATA)
-            return Moment(decode_state(snapshot[_STATE]), (Item(key[1:], _record(content)) for key, content in _while_data(stored)))
+            return Moment(decode_state(snapshot[_STATE]), self._items(snapshot.iter()))
+
+    def _items(self, iterator: RdictIter) -> Iterator[Item]:
+        with rocks_errors(self.path):
+            for key, content in _pairs(iterator, _DATA):
+                yield Item(key[1:], _record(content))
 
     def _data(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The stored keys of data from a key on, with their contents, of the moment of the call."""
-        return _while_data(self._open.items(from_key=_DATA + start))
+        return _pairs(self._open.iter(), _DATA, start)
 
     # Changes.
 
@@ -274,12 +279,19 @@ class RocksCopy:
                 database.close()
 
 
-def _while_data(stored: Iterator[tuple[Any, Any]]) -> Iterator[tuple[bytes, bytes]]:
-    """The pairs of an iterator up to the first that is no data."""
-    for key, content in stored:
-        if key[:1] != _DATA:
+def _pairs(iterator: RdictIter, kind: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    """The keys and contents of one kind from a key on.
+
+    An iterator of RocksDB ends at damage as at the end, and only its status shows the difference.
+    """
+    iterator.seek(kind + start)
+    while iterator.valid():
+        key = iterator.key()
+        if key[:1] != kind:
             return
-        yield key, content
+        yield key, iterator.value()
+        iterator.next()
+    iterator.status()
 
 
 class OtherStore(TriplicateError):
