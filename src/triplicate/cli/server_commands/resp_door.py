@@ -6,6 +6,58 @@ from triplicate.config import NodeSettings, RespSettings
 from triplicate.errors import EnvironmentFault
 from triplicate.kv import KeyValueStores, RespLimits, RespSecurity, RespServer
 from triplicate.runtime import Host, Metrics
+from triplicate.security import TlsIdentity
+
+
+class RespDoor:
+    """The port, open or not.
+
+    Args:
+        host: the ports to the outside.
+        node: the limits of connections, the demands on clients.
+
+    Raises (on creation):
+        ConfigError: the port is to be served, and its demands cannot be kept or would be evaded.
+    """
+
+    def __init__(self, host: Host, node: NodeSettings, resp: RespSettings, identity: TlsIdentity | None) -> None:
+        self._host = host
+        self._node = node
+        self._resp = resp
+        self._security = RespSecurity.of_settings(host, node, resp, identity) if resp.serve else None
+        self._server: RespServer | None = None
+
+    async def open(self, stores: KeyValueStores, metrics: Metrics) -> None:
+        """Listen for clients, if the settings say so.
+
+        Raises:
+            EnvironmentFault: the port cannot be opened.
+        """
+        if self._security is None:
+            return
+        place = self._resp.host or self._node.host, self._resp.port
+        try:
+            self._server = await RespServer.open(
+                self._host,
+                stores,
+                place,
+                default_store=self._resp.default_store,
+                limits=resp_limits(self._node),
+                security=self._security,
+                metrics=metrics,
+            )
+        except OSError as error:
+            raise EnvironmentFault(f"{place[0]}:{place[1]} cannot be opened ({error.strerror}); choose another resp.port") from None
+
+    def facts(self) -> dict[str, object]:
+        """The address, for the node's announcement; empty if the port is not open."""
+        return {} if self._server is None else {"resp": "{}:{}".format(*self._server.address)}
+
+    async def stop(self) -> None:
+        """Stop listening, and close every connection. Idempotent."""
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop()
 
 
 def resp_limits(settings: NodeSettings) -> RespLimits:
@@ -18,20 +70,3 @@ def resp_limits(settings: NodeSettings) -> RespLimits:
         failed_login_s=settings.failed_login_s,
         client_stall_s=settings.client_stall_s,
     )
-
-
-async def open_resp_server(
-    host: Host, stores: KeyValueStores, node: NodeSettings, resp: RespSettings, security: RespSecurity, metrics: Metrics
-) -> RespServer:
-    """Listen for clients of Redis.
-
-    Raises:
-        EnvironmentFault: the port cannot be opened.
-    """
-    place = resp.host or node.host, resp.port
-    try:
-        return await RespServer.open(
-            host, stores, place, default_store=resp.default_store, limits=resp_limits(node), security=security, metrics=metrics
-        )
-    except OSError as error:
-        raise EnvironmentFault(f"{place[0]}:{place[1]} cannot be opened ({error.strerror}); choose another resp.port") from None
