@@ -301,3 +301,58 @@ class SqlError(TriplicateError):
         self.hint = hint
         self.position = position
         self.context: str | None = None
+
+
+# Key-value stores.
+
+
+class StoreError(TriplicateError):
+    """An error of a key-value store."""
+
+
+class NoSuchStore(StoreError, UsageError):
+    """There is no key-value store of this name."""
+
+
+class StoreExists(StoreError, UsageError):
+    """A key-value store of this name exists already."""
+
+
+class WrongValue(StoreError, UsageError):
+    """The value of a key is of another kind than the operation expects, for example no integer. Nothing was changed."""
+
+
+class NotLeading(StoreError):
+    """This node does not lead the store, so it neither changes it nor serves linearizable reads. Nothing was changed.
+
+    Attributes:
+        leader: ``host:port`` of the node that leads it, as its candidate's node says; None if unknown.
+    """
+
+    def __init__(self, message: str, leader: str | None = None) -> None:
+        super().__init__(message)
+        self.leader = leader
+
+
+class StoreUnavailable(StoreError, EnvironmentFault):
+    """This node's copy of the store is starting, failed or found wrong, or too many requests wait. Nothing was changed."""
+
+
+class StoreOutcomeUnknown(StoreError):
+    """This node lost the leadership while the change was at the log: it may have happened. Read the key again at the new leader."""
+
+
+class LevelNotMet(StoreError):
+    """The copy did not reach the position, or was not recent enough, in time. The message says how far behind it is."""
+
+
+class PlaceLost(StoreError, UsageError):
+    """The changes after a watcher's position are no longer kept here. Read the range again and watch from its position.
+
+    Attributes:
+        oldest: the oldest position from which this copy can be watched.
+    """
+
+    def __init__(self, message: str, oldest: int) -> None:
+        super().__init__(message)
+        self.oldest = oldest

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.fuzz import logins
 from tests.fuzz.database_logins import first_packet_seeds, proof_seeds
+from tests.fuzz.resp_requests import request_seeds
 from triplicate.metadata import Cookie, bookie_service, encode_cookie, encode_layout, encode_service_info
 from triplicate.wire import is_v3
 
@@ -169,6 +170,7 @@ _OTHER = {
     "login_tokens": logins.seeds_of_tokens,
     "login_users": logins.seeds_of_users,
     "login_door": logins.seeds_of_door,
+    "resp_requests": request_seeds,
 }
 
 

@@ -45,6 +45,7 @@ TARGETS: dict[str, Target] = {
     "login_tokens": Target("logins.tokens", 3),
     "login_users": Target("logins.users", 1),
     "login_door": Target("logins.door", 3),
+    "resp_requests": Target("resp_requests.requests", 3),
 }
 
 DECODERS = (

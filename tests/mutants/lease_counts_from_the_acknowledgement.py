@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from triplicate.sql.core.read_confirmation import SentAppend
+from triplicate.replica.core.read_confirmation import SentAppend
 from triplicate.sql.engine.leadership import Leadership
 
-TESTS = ["tests/unit/sql/core/test_lease.py::test_the_lease_counts_from_the_sending_of_an_append"]
+TESTS = ["tests/unit/sql/engine/test_leadership_lease.py::test_the_lease_counts_from_the_sending_of_an_append"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -9,7 +9,7 @@ from triplicate.sql.engine import session
 from triplicate.sql.engine.leadership import Leadership
 
 TESTS = [
-    "tests/unit/sql/core/test_lease.py::test_a_process_held_still_between_its_look_at_the_lease_and_its_snapshot_does_not_answer",
+    "tests/unit/sql/engine/test_leadership_lease.py::test_a_process_held_still_between_its_look_at_the_lease_and_its_snapshot_does_not_answer",
 ]
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.sql import SqlDatabase
 
 TESTS = [
-    "tests/unit/sql/core/test_lease.py::test_a_successor_waits_for_the_lease_and_the_error_of_clocks_before_it_appends_or_answers",
-    "tests/unit/sql/core/test_lease.py::test_a_leadership_that_ended_while_it_waited_spares_the_next_nothing",
+    "tests/unit/sql/engine/test_leadership_lease.py::test_a_successor_waits_for_the_lease_and_the_error_of_clocks_before_it_appends_or_answers",
+    "tests/unit/sql/engine/test_leadership_lease.py::test_a_leadership_that_ended_while_it_waited_spares_the_next_nothing",
 ]
 
 

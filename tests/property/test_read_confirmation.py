@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from triplicate.sql.core.read_confirmation import ReadConfirmation, SentAppend
+from triplicate.replica.core.read_confirmation import ReadConfirmation, SentAppend
 
 LEASE_S = 10.0
 

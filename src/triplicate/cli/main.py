@@ -53,6 +53,7 @@ COMMANDS: dict[str, Subcommand] = {
         "triplicate.cli.data_commands.database_command:database", "Create, list, show, rename, drop and undelete databases."
     ),
     "sql": Subcommand("triplicate.cli.data_commands.sql_command:sql", "Open a database at a prompt."),
+    "kv": Subcommand("triplicate.cli.data_commands.kv_command:kv", "Create, list, show and drop key-value stores."),
     "security": Subcommand(
         "triplicate.cli.server_commands.security_command:security",
         "Make an authority, issue and renew certificates, and show when they expire.",

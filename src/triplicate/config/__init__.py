@@ -8,9 +8,11 @@ from triplicate.config.environment import CONFIG_VARIABLE, settings_of_environme
 from triplicate.config.loader import Configuration, Key, keys_of, load, section_of, to_toml
 from triplicate.config.node_settings import NodeSettings
 from triplicate.config.process_settings import MetadataSettings, ProcessSettings
+from triplicate.config.resp_settings import RespSettings
 from triplicate.config.sections import all_sections
 from triplicate.config.security_settings import SecuritySettings
 from triplicate.config.setting import SettingInfo, setting
+from triplicate.config.store_settings import StoreSettings
 
 __all__ = [
     "CONFIG_VARIABLE",
@@ -23,8 +25,10 @@ __all__ = [
     "MetadataSettings",
     "NodeSettings",
     "ProcessSettings",
+    "RespSettings",
     "SecuritySettings",
     "SettingInfo",
+    "StoreSettings",
     "all_sections",
     "keys_of",
     "load",

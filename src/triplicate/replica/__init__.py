@@ -1,9 +1,14 @@
 """Replicated state machines: the election of a leader, and copies that follow the log."""
 
+from triplicate.replica.core.lease import Lease
+from triplicate.replica.core.lease import wait_s as lease_wait_s
+from triplicate.replica.core.read_confirmation import ReadConfirmation, SentAppend
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of
 from triplicate.replica.failure_detector import FailureDetector, PeerLoss
+from triplicate.replica.node_parts import NodeParts
 from triplicate.replica.replica import Replica, ReplicaSettings
+from triplicate.replica.set_aside import set_aside_copy
 from triplicate.replica.snapshot_keeper import SnapshotKeeper, SnapshotMachine, StateCopy
 from triplicate.replica.state_machine import STANDS_AT, Role, StateMachine
 
@@ -13,10 +18,14 @@ __all__ = [
     "Candidate",
     "Election",
     "FailureDetector",
+    "Lease",
+    "NodeParts",
     "PeerLoss",
+    "ReadConfirmation",
     "Replica",
     "ReplicaSettings",
     "Role",
+    "SentAppend",
     "SnapshotKeeper",
     "SnapshotMachine",
     "SnapshotSettings",
@@ -24,4 +33,6 @@ __all__ = [
     "StateMachine",
     "candidates_of",
     "leader_of",
+    "lease_wait_s",
+    "set_aside_copy",
 ]

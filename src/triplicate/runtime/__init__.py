@@ -24,6 +24,7 @@ from triplicate.runtime.ports import (
     Worker,
 )
 from triplicate.runtime.programs import run_program
+from triplicate.runtime.progress_watch import ProgressWatch
 from triplicate.runtime.rate_limiter import RateLimiter
 from triplicate.runtime.real import addresses_of, no_trace, real_host
 from triplicate.runtime.task_scope import TaskScope, deadline_after, first_of, map_bounded, shielded, sleep, sleep_until, timeout_at
@@ -50,6 +51,7 @@ __all__ = [
     "PageGuard",
     "Probe",
     "ProbeAnswer",
+    "ProgressWatch",
     "RateLimiter",
     "SerialWorker",
     "Spawn",

@@ -16,6 +16,7 @@ from triplicate.security.core.requirements import (
     gaps_of_metadata_client,
     gaps_of_node,
     refuse_gaps,
+    resp_gaps,
 )
 from triplicate.security.core.sasl_server import (
     APACHE_PLUGIN,
@@ -108,6 +109,7 @@ __all__ = [
     "read_users",
     "reason_of_tls_failure",
     "refuse_gaps",
+    "resp_gaps",
     "roles_of_units",
     "split_certificates",
     "write_private",

@@ -11,7 +11,7 @@ CHECKERS = ("registers_are_linearizable",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.core.read_confirmation import SentAppend
+    from triplicate.replica.core.read_confirmation import SentAppend
     from triplicate.sql.engine.leadership import Leadership
 
     original = Leadership._acknowledge

@@ -94,9 +94,9 @@ def rotate(name: str, key_id: str | None, metadata: str | None, as_json: bool) -
 
 
 def _acting_for_owner(logs: Logs, head: Head) -> Logs:
-    """A key is the operator's, also that of a database's log."""
+    """A key is the operator's, also that of a database's or a store's log."""
     purpose: Purpose = head.purpose
-    return logs.acting_for(purpose) if purpose.kind is PurposeKind.DATABASE else logs
+    return logs.acting_for(purpose) if purpose.kind in (PurposeKind.DATABASE, PurposeKind.KEY_VALUE) else logs
 
 
 def _run(metadata: str | None, work: Callable[[Logs], Awaitable[None]]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from triplicate.kv import HostedStores
 from triplicate.runtime import Clock, ProbeAnswer, sleep
 
 if TYPE_CHECKING:  # A bookie's process must not import the modules of a node, nor a node those of a bookie.
@@ -117,8 +118,8 @@ def node_problems(node: DatabaseNode) -> list[str]:
     return [] if node.failure is None else [f"the node has failed: {node.failure}"]
 
 
-def node_readiness(node: DatabaseNode) -> Readiness:
-    """A node is ready if it leads or follows each of its databases."""
+def node_readiness(node: DatabaseNode, stores: HostedStores) -> Readiness:
+    """A node is ready if it leads or follows each of its databases and key-value stores."""
     databases: dict[str, object] = {}
     reasons = node_problems(node)
     for name, hosted in sorted(node.databases.hosted.items()):
@@ -127,4 +128,10 @@ def node_readiness(node: DatabaseNode) -> Readiness:
         databases[name] = {"role": role, "position": hosted.database.position, "leader": leader}
         if role not in READY_ROLES:
             reasons.append(f"database {name} is {role}")
-    return Readiness(reasons, {"node": node.node_id, "databases": databases})
+    shown: dict[str, object] = {}
+    for name, one in sorted(stores.hosted.items()):
+        leader = one.leader.node_id if one.leader is not None else None
+        shown[name] = {"role": one.role.value, "position": one.store.position, "leader": leader}
+        if one.role.value not in READY_ROLES:
+            reasons.append(f"store {name} is {one.role.value}")
+    return Readiness(reasons, {"node": node.node_id, "databases": databases, **({"stores": shown} if shown else {})})

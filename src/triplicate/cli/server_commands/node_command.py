@@ -1,31 +1,41 @@
-"""``triplicate node``: one database node, hosting every database of the cluster behind one PostgreSQL port."""
+"""``triplicate node``: one node, hosting every database of the cluster behind one PostgreSQL port, and every key-value store."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from itertools import chain
 
 import click
 
 from triplicate.cli.process.audit_log import configure_audit_log
 from triplicate.cli.process.probes import ServedProcess, node_problems, node_readiness
 from triplicate.cli.process.serving import serve_process, warn_of_open_files
+from triplicate.cli.server_commands.resp_door import RespDoor
 from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
 from triplicate.client import Client
-from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings, SecuritySettings
+from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings, RespSettings, SecuritySettings, StoreSettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
+from triplicate.kv import HostedStores
 from triplicate.log import Logs
 from triplicate.metadata import ClusterMetadata, MetadataAccess, open_cluster
 from triplicate.runtime import Backoff, Host, Metrics, sleep
-from triplicate.security import TlsIdentity, gaps_of_node, refuse_gaps
+from triplicate.security import TlsIdentity, gaps_of_node, refuse_gaps, resp_gaps
 from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, login_secret
-
-SECTIONS = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
 
 WAIT_FIRST_S = 0.5
 WAIT_LONGEST_S = 5.0
-SECTIONS = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
+SECTIONS = (
+    NodeSettings,
+    StoreSettings,
+    RespSettings,
+    MetadataSettings,
+    ProcessSettings,
+    ClientSettings,
+    LogClientSettings,
+    SecuritySettings,
+)
 
 
 async def open_cluster_in_time(uri: str, host: Host, access: MetadataAccess) -> ClusterMetadata:
@@ -65,7 +75,8 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
     """Run a database node until SIGTERM or Ctrl-C.
 
     PostgreSQL clients connect to its port and name the database. Every node holds a copy of each database. One node leads a database and
-    accepts its writes. A connection string that names all nodes with target_session_attrs=read-write finds it.
+    accepts its writes. A connection string that names all nodes with target_session_attrs=read-write finds it. With resp.serve, clients
+    of Redis connect to another port and use the key-value stores.
     """
     configuration = load_configuration(SECTIONS, config, flags)
     settings = configuration.get(NodeSettings)
@@ -73,13 +84,16 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
     if not metadata.uri:
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
     process, own_security = configuration.get(ProcessSettings), configuration.get(SecuritySettings)
-    refuse_gaps(own_security, gaps_of_node(settings, metadata, configuration.get(ClientSettings), process, own_security))
+    resp = configuration.get(RespSettings)
+    gaps = chain(gaps_of_node(settings, metadata, configuration.get(ClientSettings), process, own_security), resp_gaps(resp))
+    refuse_gaps(own_security, gaps)
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         warn_of_open_files(settings.connections, "node.connections")
         configure_audit_log(settings.audit_log, settings.audit_log_bytes)
         identity = TlsIdentity.open(own_security, host.clock, host.trace)
         ServerSecurity.of_settings(settings, identity, b"")  # Errors of the settings come before the wait for the metadata.
+        resp_door = RespDoor(host, settings, resp, identity)
         async with AsyncExitStack() as opened:
             cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata_access(host, configuration))
             opened.push_async_callback(cluster.aclose)
@@ -95,16 +109,20 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
                 raise EnvironmentFault(f"{where} cannot be opened ({error.strerror}); choose another node.port") from None
             opened.push_async_callback(server.stop)
             logs = Logs(client, configuration.get(LogClientSettings))
-            running = await DatabaseNode.start(host, client, logs, settings, databases, server.address, metrics=metrics)
+            stores = HostedStores(configuration.get(StoreSettings))
+            await resp_door.open(stores, metrics)
+            opened.push_async_callback(resp_door.stop)
+            running = await DatabaseNode.start(host, client, logs, settings, databases, server.address, metrics=metrics, beside=stores.host)
             kept = opened.pop_all()
 
         async def stop() -> None:
             async with kept, AsyncExitStack() as first:
                 first.push_async_callback(running.stop)
                 first.push_async_callback(server.stop)
+                first.push_async_callback(resp_door.stop)
 
         address = "{}:{}".format(*server.address)
-        facts: dict[str, object] = {"node": settings.node_id, "address": address, "positions": databases.positions()}
-        return ServedProcess(facts, stop, running.failed, lambda: node_problems(running), lambda: node_readiness(running))
+        facts: dict[str, object] = {"node": settings.node_id, "address": address, "positions": databases.positions(), **resp_door.facts()}
+        return ServedProcess(facts, stop, running.failed, lambda: node_problems(running), lambda: node_readiness(running, stores))
 
     serve_process(settings.node_id or "node", process, start, security=own_security, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

@@ -8,7 +8,7 @@ from triplicate.log.core.head import USER, Head, Purpose, PurposeKind
 
 _INSTEAD = {
     PurposeKind.DATABASE: "`triplicate sql {name}` changes it, `triplicate database drop {name}` deletes it",
-    PurposeKind.KEY_VALUE: "its records are changed through the store of that name, and it is deleted with the store",
+    PurposeKind.KEY_VALUE: "its records are changed through the store of that name, `triplicate kv drop {name}` deletes it",
     PurposeKind.PIPELINE: "it is written by the pipeline of that name, and deleted with it",
 }
 
@@ -34,9 +34,10 @@ def check_retention(log: str, settings: LogSettings, purpose: Purpose) -> None:
     """Check that retention does not remove records from a log that its owner still needs.
 
     Raises:
-        ArgumentError: retention by age or size is configured for the log of a database, which is truncated behind its snapshots.
+        ArgumentError: retention by age or size is configured for the log of a database or a key-value store, which is truncated behind its
+            snapshots.
     """
-    if purpose.kind is PurposeKind.DATABASE and (settings.retain_age_s > 0 or settings.retain_size_bytes > 0):
+    if purpose.kind in (PurposeKind.DATABASE, PurposeKind.KEY_VALUE) and (settings.retain_age_s > 0 or settings.retain_size_bytes > 0):
         raise ArgumentError(
             f"log {log!r} belongs to {purpose} and allows no retain_age_s or retain_size_bytes, which would remove records that no "
             "snapshot holds yet. Its leader truncates it behind snapshots: see node.snapshot_log_bytes and node.snapshot_keep_log_s"

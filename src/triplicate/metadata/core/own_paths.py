@@ -23,7 +23,7 @@ def own_root(instance_id: str) -> str:
 
 
 def check_name(name: str, kind: str) -> str:
-    """Return the name of a log or database if it is valid: 1 to 255 letters, digits, ``_``, ``-``, ``.``.
+    """Return the name of a log, database or store if it is valid: 1 to 255 letters, digits, ``_``, ``-``, ``.``.
 
     Raises:
         ArgumentError: the name is not valid, or begins with ``.`` or ``-``.
@@ -124,6 +124,16 @@ def dropped_path(root: str) -> str:
 def dropped_database_path(root: str, identity: bytes) -> str:
     """The tombstone of one database."""
     return f"{root}/dropped/{identity.hex()}"
+
+
+def stores_path(root: str) -> str:
+    """Children: the names of all key-value stores."""
+    return f"{root}/stores"
+
+
+def store_path(root: str, store: str) -> str:
+    """One key-value store."""
+    return f"{root}/stores/{check_name(store, 'store')}"
 
 
 def nodes_path(root: str) -> str:

@@ -15,6 +15,7 @@ from triplicate.config import (
     MetadataSettings,
     NodeSettings,
     ProcessSettings,
+    RespSettings,
     SecuritySettings,
 )
 from triplicate.errors import ConfigError
@@ -53,6 +54,12 @@ def node_gaps(node: NodeSettings) -> Iterator[str]:
         yield f"node.tls is {node.tls}: clients may connect in clear"
     if node.authentication != "scram":
         yield f"node.authentication is {node.authentication}: every client may do everything"
+
+
+def resp_gaps(resp: RespSettings) -> Iterator[str]:
+    """The gaps of a node's door for clients of Redis, beside those of the node."""
+    if resp.serve and not resp.users_file:
+        yield "resp.users_file is not set: nobody could log in to the key-value stores"
 
 
 def client_gaps(client: ClientSettings, security: SecuritySettings, *, has_authenticator: bool = False) -> Iterator[str]:

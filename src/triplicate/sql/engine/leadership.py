@@ -19,10 +19,10 @@ from typing import Protocol
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, EnvironmentFault, RecordTooLarge, SqlError
+from triplicate.replica import ReadConfirmation, SentAppend
 from triplicate.runtime import Host, Spawn, TasklessFuture, TaskScope, Worker, fail, fault_point, has_result, resolve, start_eagerly
 from triplicate.sql.core.commit_notices import CommitNotices, changed_tables
 from triplicate.sql.core.group_window import GroupWindow
-from triplicate.sql.core.read_confirmation import ReadConfirmation, SentAppend
 from triplicate.sql.core.transaction_numbers import transaction_id
 from triplicate.sql.core.writer_hold import Ending, EndRequest
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
@@ -86,7 +86,7 @@ class Leadership:
 
     Args:
         worker: the database's writer thread. writer: its connection, used on that thread only.
-        lease_s: see `core.lease`; 0 for none.
+        lease_s: see `replica.core.lease`; 0 for none.
     """
 
     def __init__(

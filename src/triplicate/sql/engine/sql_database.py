@@ -10,6 +10,7 @@ import apsw
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, FormatError, SqlError
 from triplicate.log import LogEntry, LogWriter
+from triplicate.replica import lease_wait_s
 from triplicate.runtime import Clock, Host, Metrics, fault_point, shielded, sleep
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
@@ -18,7 +19,6 @@ from triplicate.sql.core.copy_availability import CopyAvailability
 from triplicate.sql.core.database_activity import DatabaseActivity
 from triplicate.sql.core.follower_lag import FollowerLag
 from triplicate.sql.core.interface import Session
-from triplicate.sql.core.lease import wait_s
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.statement_statistics import StatementUse
 from triplicate.sql.engine.database_roles import DatabaseRoles
@@ -44,7 +44,7 @@ class SqlDatabase:
         identity: 16 bytes; the local file must be of this database.
         path: the local file; its folder is made if it is missing.
         setup: called on every new connection, for example to register functions; the same on every node.
-        lease_s: how long a leader of this database answers reads on its own, see `core.lease`; the same on every node.
+        lease_s: how long a leader of this database answers reads on its own, see `replica.core.lease`; the same on every node.
         threads: the threads for its work; threads of its own by default.
     """
 
@@ -269,7 +269,7 @@ class SqlDatabase:
         if epoch == self._led_epoch + 1:
             return  # The previous leadership was of this process, which has ended it, or there was none.
         clock = self._host.clock
-        until = since + wait_s(self._lease_s, self.settings.clock_rate_error)
+        until = since + lease_wait_s(self._lease_s, self.settings.clock_rate_error)
         while (remaining_s := until - clock.elapsed()) > 0:
             await sleep(clock, remaining_s)
 

@@ -16,7 +16,7 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SessionExpired, TriplicateError
 from triplicate.log import Janitor, Logs, maintain
 from triplicate.metadata import own_paths
-from triplicate.replica import FailureDetector, PeerLoss
+from triplicate.replica import FailureDetector, NodeParts, PeerLoss
 from triplicate.runtime import Host, Metrics, TaskScope, resolve, sleep
 from triplicate.sql.executor.threads import SharedThreads
 from triplicate.sql.hosting.dropping import purge_dropped
@@ -71,6 +71,7 @@ class DatabaseNode:
         *,
         metrics: Metrics | None = None,
         setup: ConnectionSetup | None = None,
+        beside: Callable[[NodeParts, TaskScope], Coroutine[Any, Any, None]] | None = None,
     ) -> DatabaseNode:
         """Open every local copy and begin to follow all databases, present and future. Returns when the copies are open, so that
         `HostedDatabases.positions` has their positions. Waits for the metadata without limit; a cancellation ends the wait.
@@ -81,6 +82,7 @@ class DatabaseNode:
             databases: serves the databases from their opening on, also during the start.
             address: host and port of the PostgreSQL server. Other nodes give it to clients, unless a setting has another address.
             setup: called on every new SQLite connection; the same on every node.
+            beside: hosts other replicas in the scope, with the node's name and failure detector. It is awaited after the copies are open.
 
         Raises:
             EnvironmentFault: the directory is used by another process, or cannot be used; or another node of this name runs.
@@ -108,6 +110,8 @@ class DatabaseNode:
             parts = NodeResources(host, client, logs, settings, metrics, setup, shown, lambda: name.held, asyncio.Lock(), threads, gone)
             try:
                 await scope.spawn(_open_databases(HostingLoop(parts, databases, watch, scope), parts, databases, scope), name="start")
+                if beside is not None:
+                    await scope.spawn(beside(_shared(parts), scope), name="start beside")
             except asyncio.CancelledError:
                 if scope.failure is not None:
                     raise scope.failure from None
@@ -144,6 +148,21 @@ def _start_failure_detector(host: Host, settings: NodeSettings, scope: TaskScope
     peers = FailureDetector(host, settings.peer_probe_interval_s, settings.silent_leader_limit_s)
     scope.spawn(peers.run(), name="peers")
     return peers.gone
+
+
+def _shared(parts: NodeResources) -> NodeParts:
+    """The parts of a node that replicas of any machine use."""
+    return NodeParts(
+        parts.host,
+        parts.client,
+        parts.logs,
+        parts.settings,
+        parts.metrics,
+        parts.address,
+        parts.holds_name,
+        parts.snapshot_turn,
+        parts.gone,
+    )
 
 
 async def _lock(host: Host, directory: NodeDirectory) -> str:

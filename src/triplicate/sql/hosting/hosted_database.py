@@ -16,7 +16,17 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import FormatError, SessionExpired, SqlError, TriplicateError
 from triplicate.log import Logs
 from triplicate.metadata import own_paths
-from triplicate.replica import Candidate, Election, PeerLoss, Replica, ReplicaSettings, Role, SnapshotKeeper, SnapshotSettings
+from triplicate.replica import (
+    Candidate,
+    Election,
+    PeerLoss,
+    Replica,
+    ReplicaSettings,
+    Role,
+    SnapshotKeeper,
+    SnapshotSettings,
+    set_aside_copy,
+)
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, deadline_after, shielded, sleep, timeout_at
 from triplicate.security import audit
 from triplicate.sql.core.audit import AuditEvent, ConnectedClient
@@ -25,7 +35,7 @@ from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.executor.threads import WorkerThreads
 from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, log_purpose, read_info
 from triplicate.sql.hosting.live_sources import LiveSources
-from triplicate.sql.storage.local_copies import is_position_mismatch, set_aside_copy
+from triplicate.sql.storage.local_copies import is_position_mismatch
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
 FAILED = "failed"

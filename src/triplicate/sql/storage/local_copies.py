@@ -80,37 +80,6 @@ def verify_last_batch(connection: apsw.Connection, batch: LogBatch | None) -> No
     connection.execute("update triplicate_state set diverged = null")
 
 
-def set_aside_copy(disk: Disk, path: str, copies: int) -> str | None:
-    """Move the folder of a copy out of the way and give the new one an empty folder. Blocks.
-
-    Args:
-        path: the copy's file, which is not open.
-        copies: number of set-aside folders to keep; the content of older ones is deleted.
-
-    Returns:
-        The folder's new path; None if there was no copy.
-
-    Raises:
-        OSError: the disk fails.
-    """
-    folder = os.path.dirname(path)
-    if not disk.exists(folder):
-        disk.mkdir(folder)
-        return None
-    parent, name = os.path.split(folder)
-    folders = [os.path.join(parent, f".{name}.aside-{number}") for number in range(1, copies + 1)]
-    if disk.exists(folders[-1]):
-        for file in disk.names(folders[-1]):
-            disk.delete(os.path.join(folders[-1], file))
-    for older, newer in zip(reversed(folders[1:]), reversed(folders[:-1]), strict=True):
-        if disk.exists(newer):
-            disk.rename(newer, older)
-    disk.rename(folder, folders[0])
-    disk.mkdir(folder)
-    disk.sync_directory(parent)
-    return folders[0]
-
-
 def delete_copy(disk: Disk, path: str) -> None:
     """Delete the files of a copy that is not open. The empty folder stays. Blocks.
 

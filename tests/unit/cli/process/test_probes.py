@@ -18,6 +18,7 @@ from triplicate.cli.process.probes import BEAT_S, SILENCE_MAX_S, ProcessState, R
 from triplicate.cli.process.serving import metrics_url, serve
 from triplicate.config import ProcessSettings
 from triplicate.errors import EnvironmentFault
+from triplicate.kv import HostedStores
 from triplicate.replica import Role
 from triplicate.runtime import Host, Metrics, real_host
 from triplicate.sql import DatabaseNode
@@ -171,7 +172,7 @@ def node_of(**roles: Role) -> DatabaseNode:
 
 
 def test_a_node_is_ready_when_each_database_is_led_or_followed() -> None:
-    found = node_readiness(node_of(shop=Role.LEADER, stock=Role.FOLLOWER))
+    found = node_readiness(node_of(shop=Role.LEADER, stock=Role.FOLLOWER), HostedStores())
     assert found.reasons == []
     assert found.facts == {
         "node": "node-1",
@@ -180,12 +181,12 @@ def test_a_node_is_ready_when_each_database_is_led_or_followed() -> None:
             "stock": {"role": "follower", "position": 7, "leader": "node-2"},
         },
     }
-    assert node_readiness(node_of()).reasons == []
+    assert node_readiness(node_of(), HostedStores()).reasons == []
 
 
 @pytest.mark.parametrize("role", [Role.STARTING, Role.CANDIDATE, Role.DIVERGED, Role.STOPPED])
 def test_a_node_is_not_ready_with_a_database_that_is_neither(role: Role) -> None:
-    found = node_readiness(node_of(shop=Role.LEADER, stock=role))
+    found = node_readiness(node_of(shop=Role.LEADER, stock=role), HostedStores())
     assert found.reasons == [f"database stock is {role.value}"]
 
 

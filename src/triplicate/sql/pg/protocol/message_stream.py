@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from typing import NamedTuple, cast
 
 from triplicate.errors import ProtocolError
-from triplicate.runtime import Clock, Network, resolve
+from triplicate.runtime import Clock, Network, ProgressWatch, resolve
 from triplicate.sql.pg.protocol.login_messages import ENCRYPTION_ACCEPTED
-from triplicate.sql.pg.protocol.progress_watch import ProgressWatch
 from triplicate.sql.pg.protocol.rounds import RoundBuffer
 from triplicate.sql.pg.protocol.wire import Startup
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.runtime import Clock, Timer
+from triplicate.runtime.ports import Clock, Timer
 
 POLLS = 4
 """Polls without progress that make a stall. It is therefore noticed after the limit, and before the limit and a quarter."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from triplicate.sql.pg.protocol.progress_watch import ProgressWatch
+from triplicate.runtime.progress_watch import ProgressWatch
 
 
 class TimerClock:

@@ -14,8 +14,8 @@ from tests.unit.sql.held_log import HeldLog, SetClock, database_at, play_leased
 from tests.waiting import eventually
 from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, FormatError, LogFenced
+from triplicate.replica.core.lease import Lease, wait_s
 from triplicate.sql import SqlDatabase, create_database, database_info
-from triplicate.sql.core.lease import Lease, wait_s
 from triplicate.sql.executor.loop_reader import LoopReader
 from triplicate.sql.executor.reader_connection import ReaderConnection
 from triplicate.sql.hosting.database_directory import DatabaseInfo, decode_info, encode_info, log_purpose

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from triplicate.sql.core.lease import Lease
+from triplicate.replica.core.lease import Lease
 
 Read = TypeVar("Read")
 

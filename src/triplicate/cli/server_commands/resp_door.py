@@ -1,0 +1,72 @@
+"""The port of a node for clients of Redis, as its settings say."""
+
+from __future__ import annotations
+
+from triplicate.config import NodeSettings, RespSettings
+from triplicate.errors import EnvironmentFault
+from triplicate.kv import KeyValueStores, RespLimits, RespSecurity, RespServer
+from triplicate.runtime import Host, Metrics
+from triplicate.security import TlsIdentity
+
+
+class RespDoor:
+    """The port, open or not.
+
+    Args:
+        host: the ports to the outside.
+        node: the limits of connections, the demands on clients.
+
+    Raises (on creation):
+        ConfigError: the port is to be served, and its demands cannot be kept or would be evaded.
+    """
+
+    def __init__(self, host: Host, node: NodeSettings, resp: RespSettings, identity: TlsIdentity | None) -> None:
+        self._host = host
+        self._node = node
+        self._resp = resp
+        self._security = RespSecurity.of_settings(host, node, resp, identity) if resp.serve else None
+        self._server: RespServer | None = None
+
+    async def open(self, stores: KeyValueStores, metrics: Metrics) -> None:
+        """Listen for clients, if the settings say so.
+
+        Raises:
+            EnvironmentFault: the port cannot be opened.
+        """
+        if self._security is None:
+            return
+        place = self._resp.host or self._node.host, self._resp.port
+        try:
+            self._server = await RespServer.open(
+                self._host,
+                stores,
+                place,
+                default_store=self._resp.default_store,
+                limits=resp_limits(self._node),
+                security=self._security,
+                metrics=metrics,
+            )
+        except OSError as error:
+            raise EnvironmentFault(f"{place[0]}:{place[1]} cannot be opened ({error.strerror}); choose another resp.port") from None
+
+    def facts(self) -> dict[str, object]:
+        """The address, for the node's announcement; empty if the port is not open."""
+        return {} if self._server is None else {"resp": "{}:{}".format(*self._server.address)}
+
+    async def stop(self) -> None:
+        """Stop listening, and close every connection. Idempotent."""
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop()
+
+
+def resp_limits(settings: NodeSettings) -> RespLimits:
+    return RespLimits(
+        settings.connections,
+        login_s=settings.login_s,
+        half_open=settings.half_open_connections,
+        half_open_per_address=settings.half_open_per_address,
+        failed_logins=settings.failed_logins,
+        failed_login_s=settings.failed_login_s,
+        client_stall_s=settings.client_stall_s,
+    )

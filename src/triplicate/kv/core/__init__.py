@@ -1,0 +1,1 @@
+"""Decisions, formats and interfaces of key-value stores, without input and output."""

@@ -1,0 +1,1 @@
+"""The replicated state machine of a key-value store, and its leader."""

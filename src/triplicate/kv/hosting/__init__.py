@@ -1,0 +1,1 @@
+"""The key-value stores of a node, and their list in the metadata."""

@@ -1,0 +1,247 @@
+"""The list of key-value stores: a metadata node for each, with the name of its log.
+
+``/triplicate/<INSTANCEID>/stores/<name>`` is JSON with ``v`` (1), ``name``, ``id``, ``log``, ``created`` and ``lease`` (both ms), and
+``dropping`` (true) while the store is dropped. Beneath it are the candidates and the leader of the election.
+
+A drop marks the node first. The nodes then end the store and delete their copies. Then its log is deleted, and at last the node. A drop
+that was interrupted is finished by another drop.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from triplicate.client import Client
+from triplicate.config.log_settings import LogSettings
+from triplicate.errors import (
+    ArgumentError,
+    BadVersion,
+    FormatError,
+    NodeExists,
+    NoNode,
+    NoSuchLog,
+    NoSuchStore,
+    NotEmpty,
+    StoreExists,
+    StoreUnavailable,
+)
+from triplicate.log import Logs, Purpose, PurposeKind
+from triplicate.metadata import DeleteNode, Tree, TreeOperation, own_paths
+from triplicate.replica import Candidate, Role, candidates_of, leader_of
+from triplicate.runtime import sleep
+
+FORMAT = 1
+LEASE_S = 0.75
+"""Default lease of a store, in seconds: how long its leader answers reads on its own."""
+LONGEST_LEASE_S = 60.0
+IDENTITY_SIZE = 16
+NODES_LEAVE_S = 5.0
+"""Time that a drop waits for the nodes to end the store, seconds. Nodes that do not answer do not delay it longer."""
+POLL_S = 0.1
+ATTEMPTS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInfo:
+    """One store."""
+
+    name: str
+    identity: bytes
+    """16 bytes. A store that is created again under the same name has another identity."""
+    log: str
+    """Name of its log."""
+    created_ms: int
+    """Milliseconds since the epoch, UTC."""
+    lease_ms: int
+    """See `replica.core.lease`; 0 for none. Never changes."""
+    is_dropping: bool = False
+    leader: str | None = None
+    """Id of the node that leads it now."""
+    nodes: Sequence[Candidate] = ()
+    """The nodes that hold a copy now, with their addresses and positions."""
+
+    @property
+    def is_led(self) -> bool:
+        """Whether a node leads it and has reported the end of its take-over."""
+        return any(one.node_id == self.leader and one.role == Role.LEADER.value for one in self.nodes)
+
+
+class StoredInfo(NamedTuple):
+    """A store's node, and its version."""
+
+    info: StoreInfo
+    version: int
+
+
+def encode_info(info: StoreInfo) -> bytes:
+    fields: dict[str, object] = {
+        "v": FORMAT,
+        "name": info.name,
+        "id": info.identity.hex(),
+        "log": info.log,
+        "created": info.created_ms,
+        "lease": info.lease_ms,
+    }
+    if info.is_dropping:
+        fields["dropping"] = True
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+
+
+def decode_info(data: bytes) -> StoreInfo:
+    """Raises FormatError."""
+    try:
+        fields = json.loads(data)
+        if fields["v"] != FORMAT:
+            raise ValueError(f"version {fields['v']}; this release knows version {FORMAT}")
+        name, identity, log = str(fields["name"]), bytes.fromhex(fields["id"]), str(fields["log"])
+        if len(identity) != IDENTITY_SIZE:
+            raise ValueError(f"an id of {len(identity)} bytes")
+        return StoreInfo(name, identity, log, int(fields["created"]), int(fields["lease"]), bool(fields.get("dropping", False)))
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"a key-value store's node cannot be read: {error}") from error
+
+
+def log_purpose(info: StoreInfo) -> Purpose:
+    """The purpose in the head of a store's log."""
+    return Purpose(PurposeKind.KEY_VALUE, info.name)
+
+
+async def create_store(
+    client: Client,
+    name: str,
+    settings: LogSettings | None = None,
+    *,
+    logs: Logs | None = None,
+    lease_s: float = LEASE_S,
+    key_id: str = "",
+) -> StoreInfo:
+    """Make an empty store; nodes begin to host it at once.
+
+    Args:
+        settings: of its log, such as quorums and roll size.
+        lease_s: how long, in seconds, the leader answers reads on its own after an append; each successor waits as long. At most 60 s. 0
+            for no lease: the log confirms every read.
+        key_id: the key under which its log and its snapshots are encrypted, which `logs` has; empty for none. The nodes need it too.
+
+    Raises:
+        StoreExists. ArgumentError: the name or the lease is not valid, or `settings` has retention, which snapshots decide.
+    """
+    if not 0 <= lease_s <= LONGEST_LEASE_S:
+        raise ArgumentError(f"a lease has 0 to {LONGEST_LEASE_S:g} s, not {lease_s:g}")
+    path = own_paths.store_path(client.metadata.own_root, name)
+    tree: Tree = client.metadata.tree
+    if await tree.exists(path) is not None:
+        raise _exists(name)
+    identity = client.host.entropy.stream("kv.store").randbytes(IDENTITY_SIZE)
+    created_ms = client.host.clock.wall_us() // 1000
+    info = StoreInfo(name, identity, f"store.{name}.{identity[:4].hex()}", created_ms, round(lease_s * 1000))
+    purpose = log_purpose(info)
+    logs = (logs or Logs(client)).acting_for(purpose)
+    await logs.create(info.log, settings, purpose=purpose, key_id=key_id)
+    try:
+        await tree.create(path, encode_info(info), parents=True)
+    except NodeExists:
+        found = await _stored(tree, path)
+        if found is not None and found.info == info:
+            return info  # The creation was applied, the connection was lost, and the metadata driver repeated it.
+        await logs.delete(info.log)
+        raise _exists(name) from None
+    return info
+
+
+async def store_names(client: Client) -> list[str]:
+    """Names of all stores, sorted."""
+    try:
+        names, _ = await client.metadata.tree.children(own_paths.stores_path(client.metadata.own_root))
+    except NoNode:
+        return []
+    return sorted(names)
+
+
+async def read_store(client: Client, name: str) -> StoreInfo:
+    """The identity of a store and its log. Raises NoSuchStore."""
+    found = await _stored(client.metadata.tree, own_paths.store_path(client.metadata.own_root, name))
+    if found is None:
+        raise _missing(name)
+    return found.info
+
+
+async def store_info(client: Client, name: str) -> StoreInfo:
+    """A store with its leader and the nodes that hold copies. Raises NoSuchStore."""
+    info = await read_store(client, name)
+    path = own_paths.store_path(client.metadata.own_root, name)
+    leader = await leader_of(client.metadata.tree, path)
+    nodes = await candidates_of(client.metadata.tree, path)
+    return replace(info, leader=None if leader is None else leader.node_id, nodes=nodes)
+
+
+async def drop_store(client: Client, name: str, logs: Logs | None = None) -> StoreInfo:
+    """Delete a store with its log and all copies, for good. A drop that was interrupted is finished.
+
+    Raises:
+        NoSuchStore. StoreUnavailable: others change it all the time.
+    """
+    path = own_paths.store_path(client.metadata.own_root, name)
+    tree: Tree = client.metadata.tree
+    info = await _mark_dropping(tree, path, name)
+    clock = client.host.clock
+    deadline_s = clock.monotonic() + NODES_LEAVE_S
+    while await candidates_of(tree, path) and clock.monotonic() < deadline_s:
+        await sleep(clock, POLL_S)
+    try:
+        await (logs or Logs(client)).acting_for(log_purpose(info)).delete(info.log, force=True)
+    except NoSuchLog:
+        client.host.trace("kv.log_already_deleted", store=name, log=info.log)
+    for _ in range(ATTEMPTS):
+        found = await _stored(tree, path)
+        if found is None or found.info.identity != info.identity:
+            return info
+        try:
+            await tree.multi([*await _beneath(tree, path), DeleteNode(path, found.version)])
+        except (NotEmpty, NoNode, BadVersion):
+            await sleep(clock, POLL_S)  # Candidates come and go.
+    raise StoreUnavailable(f"store {name!r} has no log any more, and its node in the metadata is changed all the time; drop it again")
+
+
+async def _mark_dropping(tree: Tree, path: str, name: str) -> StoreInfo:
+    for _ in range(ATTEMPTS):
+        found = await _stored(tree, path)
+        if found is None:
+            break
+        dropping = replace(found.info, is_dropping=True)
+        try:
+            await tree.set(path, encode_info(dropping), found.version)
+        except NoNode:
+            break
+        except BadVersion:
+            continue
+        return dropping
+    raise _missing(name)
+
+
+async def _beneath(tree: Tree, path: str) -> list[TreeOperation]:
+    """Deletions of everything beneath a node, children before their parents."""
+    operations: list[TreeOperation] = []
+    names, _ = await tree.children(path)
+    for name in names:
+        operations += [*await _beneath(tree, f"{path}/{name}"), DeleteNode(f"{path}/{name}")]
+    return operations
+
+
+async def _stored(tree: Tree, path: str) -> StoredInfo | None:
+    try:
+        data, stat = await tree.get(path)
+    except NoNode:
+        return None
+    return StoredInfo(decode_info(data), stat.version) if data else None
+
+
+def _exists(name: str) -> StoreExists:
+    return StoreExists(f"store {name!r} exists already; choose another name, or drop it: triplicate kv drop {name}")
+
+
+def _missing(name: str) -> NoSuchStore:
+    return NoSuchStore(f"there is no store {name!r}; triplicate kv list shows those that exist")

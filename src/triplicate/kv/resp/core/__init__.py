@@ -1,0 +1,1 @@
+"""The protocol and the commands. Pure."""

@@ -1,0 +1,199 @@
+"""The connections of clients to the key-value stores of a node: TLS, limits, conversations."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triplicate.kv.core.store_interface import KeyValueStores
+from triplicate.kv.resp.client_stream import ClientStream
+from triplicate.kv.resp.command_handlers import CommandHandlers
+from triplicate.kv.resp.core.command_errors import CommandError
+from triplicate.kv.resp.core.replies import ErrorReply
+from triplicate.kv.resp.core.resp_requests import BEFORE_LOGIN, WordLimits
+from triplicate.kv.resp.core.server_info import ClientFacts
+from triplicate.kv.resp.node_queries import NodeFacts
+from triplicate.kv.resp.notifications import Notifications
+from triplicate.kv.resp.resp_conversation import RespConversation
+from triplicate.kv.resp.resp_logins import RespLogins
+from triplicate.kv.resp.resp_security import RespRefusal, RespSecurity
+from triplicate.kv.resp.store_session import StoreSession
+from triplicate.runtime import Host, Metrics, TaskScope, start_eagerly
+from triplicate.security import HANDSHAKE_TIMEOUT_S, FailedLogins, HalfOpenConnections
+
+UNANSWERED_CONNECTIONS = 50
+"""Half-open connections of one address beyond the limit of connections."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RespLimits:
+    """Limits of the server."""
+
+    connections: int = 200
+    arguments: int = 65_536
+    """Words of one request."""
+    request_bytes: int = 16 * 1024 * 1024
+    """Of one request."""
+    login_s: float = 30.0
+    """A connection is closed if its client has not logged in, or without authentication sent a command, within this time."""
+    half_open: int = 0
+    """Connections whose clients have not done so yet; 0 for twice as many as one address may have."""
+    half_open_per_address: int = 0
+    """The same for one address; 0 for as many as are accepted, and `UNANSWERED_CONNECTIONS` more."""
+    failed_logins: int = 20
+    """Failed logins after which an address is refused for a time; 0 for no limit."""
+    failed_login_s: float = 6.0
+    """One failed login of an address is forgiven after this time, seconds."""
+    client_stall_s: float = 60.0
+    """A connection is closed if its client does not read, or leaves a request incomplete, for this time without any progress."""
+
+
+@dataclass(slots=True)
+class _Connection:
+    """One open connection."""
+
+    number: int
+    stream: ClientStream
+    session: StoreSession
+    since_s: float
+    notifications: Notifications | None = None
+    is_admitted: bool = False
+
+    def facts(self, now_s: float) -> ClientFacts:
+        session, notified = self.session, self.notifications
+        return ClientFacts(
+            self.number,
+            self.stream.peer,
+            session.name.decode(),
+            session.user,
+            session.store_name,
+            self.stream.writer.version,
+            "".join(chr(each) if 33 <= each < 127 else "_" for each in session.library),
+            0 if notified is None else notified.count,
+            round(now_s - self.since_s),
+        )
+
+
+class RespConnections:
+    """All connections of clients to a node's stores, with the tasks that serve them.
+
+    Args:
+        default_store: its name; empty for the only one.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        stores: KeyValueStores,
+        default_store: str,
+        limits: RespLimits,
+        security: RespSecurity,
+        metrics: Metrics | None,
+    ) -> None:
+        self._host = host
+        self._limits = limits
+        self._security = security
+        self._scope = TaskScope("kv")
+        self._connections: dict[int, _Connection] = {}
+        self._admitted = 0
+        for_address = limits.half_open_per_address or limits.connections + UNANSWERED_CONNECTIONS
+        self._half_open = HalfOpenConnections[int](limits.half_open or 2 * for_address, for_address)
+        self._logins = RespLogins(host, stores, default_store, security, FailedLogins(limits.failed_login_s, limits.failed_logins), metrics)
+        self._node = NodeFacts(host, self._client_facts)
+        self._next_number = 1
+
+    @property
+    def count(self) -> int:
+        return len(self._connections)
+
+    def new_stream(self) -> ClientStream:
+        """Create the stream of a new connection. It is served as soon as the connection is open."""
+        return ClientStream(BEFORE_LOGIN, self._limits.client_stall_s, self._host.clock, self._opened)
+
+    async def aclose(self) -> None:
+        """Close every connection. A change that runs may have happened or not."""
+        await self._scope.aclose()
+        await self._logins.close()
+
+    def _client_facts(self) -> Sequence[ClientFacts]:
+        now_s = self._host.clock.monotonic()
+        return [each.facts(now_s) for each in self._connections.values() if each.is_admitted]
+
+    def _opened(self, stream: ClientStream) -> None:
+        number = self._next_number
+        self._next_number += 1
+        connection = self._connections[number] = _Connection(number, stream, StoreSession(), self._host.clock.monotonic())
+        crowded_out = self._half_open.add(number, stream.address)
+        if crowded_out is not None:
+            self._logins.count(RespRefusal.HALF_OPEN)
+            self._connections[crowded_out].stream.abort()
+        # At once and not in a task of its own: bytes of a TLS handshake that arrive before would be lost.
+        start_eagerly(self._serve(connection), lambda work: self._scope.spawn(work, name="client"))
+
+    async def _serve(self, connection: _Connection) -> None:
+        stream, number = connection.stream, connection.number
+        timer = self._host.clock.call_at(connection.since_s + self._limits.login_s, self._end_late, connection)
+        try:
+            if self._security.identity is not None:
+                identity = self._security.identity
+                await stream.protect(self._host.network, identity.server_context(self._security.certificates), HANDSHAKE_TIMEOUT_S)
+            limits = WordLimits(self._limits.arguments, self._limits.request_bytes)
+            await RespConversation(
+                stream,
+                connection.session,
+                limits,
+                lambda conversation, scope: self._handlers(connection, conversation, scope),
+                lambda: self._admit(connection),
+            ).run()
+        except OSError as error:
+            if isinstance(error, ssl.SSLError) or not isinstance(error, ConnectionError):
+                self._logins.refuse(RespRefusal.TLS, stream, str(error))
+        except Exception as error:  # noqa: BLE001  a defect met by one client must not end the others; it is logged with its trace
+            _LOG.exception("serving a client of a key-value store failed")
+            stream.writer.write(ErrorReply(f"ERR internal error: {type(error).__name__}; the last change may have happened or not"))
+        finally:
+            timer.cancel()
+            self._connections.pop(number, None)
+            self._half_open.remove(number)
+            if connection.is_admitted:
+                self._admitted -= 1
+            stream.close()
+
+    def _handlers(self, connection: _Connection, conversation: RespConversation, scope: TaskScope) -> CommandHandlers:
+        session = connection.session
+
+        def may_read() -> bool:
+            return self._logins.is_still_user(session) and session.rights.may_read
+
+        notifications = Notifications(connection.stream, scope, may_read, conversation.end)
+        connection.notifications = notifications
+        return CommandHandlers(
+            self._node,
+            connection.number,
+            connection.stream,
+            session,
+            self._logins,
+            notifications,
+            conversation.runner,
+            lambda: connection.facts(self._host.clock.monotonic()),
+        )
+
+    def _admit(self, connection: _Connection) -> None:
+        """Give a connection a place among the admitted ones, which it keeps until its end. Raises CommandError: there is none."""
+        if connection.is_admitted:
+            return
+        if self._admitted >= self._limits.connections:
+            self._logins.refuse(RespRefusal.CONNECTIONS, connection.stream, "too many connections")
+            raise CommandError(f"ERR max number of clients reached: {self._limits.connections} connections are open")
+        connection.is_admitted = True
+        self._admitted += 1
+        self._half_open.remove(connection.number)
+
+    def _end_late(self, connection: _Connection) -> None:
+        if not connection.is_admitted:
+            self._logins.count(RespRefusal.TIME)
+            connection.stream.abort()

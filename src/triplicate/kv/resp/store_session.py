@@ -1,0 +1,90 @@
+"""The state of one client: its login, its store, its level of reads, its transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from triplicate.errors import LevelNotMet, NotLeading, StoreOutcomeUnknown, StoreUnavailable, TriplicateError
+from triplicate.kv.core.operations import Operation
+from triplicate.kv.core.store_interface import ANY, LINEARIZABLE, WAIT_S, KeyValueStore, LevelKind, ReadLevel, bounded, session
+from triplicate.kv.resp.core.connection_commands import ConnectionCommand, SetLevel
+from triplicate.kv.resp.core.key_commands import KeyCommand
+from triplicate.kv.resp.core.replies import ErrorReply
+from triplicate.security import FULL_RIGHTS, NO_RIGHTS, Rights, User
+
+DEFAULT_LEVEL = SetLevel(LevelKind.LINEARIZABLE)
+
+
+@dataclass(slots=True)
+class QueuedTransaction:
+    """The commands between MULTI and EXEC."""
+
+    queue: list[KeyCommand | ConnectionCommand] = field(default_factory=list)
+    operations: int = 0
+    size_bytes: int = 0
+    is_refused: bool = False
+    """Whether a command was refused, so that EXEC does nothing."""
+
+
+@dataclass(slots=True)
+class StoreSession:
+    """One client's state. A reset returns it to the state of a new connection."""
+
+    user: str = ""
+    """The role; without authentication, the user's name that the client gave."""
+    proven: User | None = None
+    """The entry of the file of users whose password was shown; None without authentication."""
+    is_admitted: bool = False
+    """Whether the client may send commands: it has logged in, or need not."""
+    rights: Rights = NO_RIGHTS
+    store: KeyValueStore | None = None
+    store_name: str = ""
+    level: SetLevel = DEFAULT_LEVEL
+    position: int = 0
+    """Everything before it was shown to this client."""
+    name: bytes = b""
+    library: bytes = b""
+    transaction: QueuedTransaction | None = None
+    watched: dict[bytes, int] = field(default_factory=dict)
+    """Maps each watched key to its version."""
+
+    def see(self, position: int) -> None:
+        """An answer of this position was sent."""
+        self.position = max(self.position, position)
+
+    @property
+    def read_level(self) -> ReadLevel:
+        wait_s = WAIT_S if self.level.wait_s is None else self.level.wait_s
+        if self.level.kind is LevelKind.SESSION:
+            return session(self.position, wait_s)
+        if self.level.kind is LevelKind.BOUNDED:
+            return bounded(self.level.age_s, wait_s)
+        return ANY if self.level.kind is LevelKind.ANY else LINEARIZABLE
+
+    def trust(self) -> None:
+        """Admit the client without a login."""
+        self.is_admitted, self.rights = True, FULL_RIGHTS
+
+
+def size_of(operations: tuple[Operation, ...]) -> int:
+    """Bytes of the keys and values."""
+    return sum(len(each.key) + len(getattr(each, "value", b"") or b"") + len(getattr(each, "suffix", b"")) for each in operations)
+
+
+def read_only(store: str, leader: str | None) -> ErrorReply:
+    """The answer of a follower to a change, and to a linearizable read."""
+    where = f"the leader of store {store} is at the node {leader}" if leader else f"the leader of store {store} is not known yet"
+    return ErrorReply(f"READONLY this node follows and serves reads of weaker levels only (TRIPLICATE.LEVEL); {where}")
+
+
+def refusal_of(error: TriplicateError, store: str) -> ErrorReply:
+    """The answer for an error of the store."""
+    if isinstance(error, NotLeading):
+        return read_only(store, error.leader)
+    if isinstance(error, StoreOutcomeUnknown):
+        return ErrorReply(f"UNKNOWN the change may have happened or not: {error}")
+    if isinstance(error, LevelNotMet):
+        return ErrorReply(f"STALE {error}")
+    if isinstance(error, StoreUnavailable):
+        return ErrorReply(f"TRYAGAIN {error}")
+    return ErrorReply(f"ERR {error}")

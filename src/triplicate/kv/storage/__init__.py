@@ -1,0 +1,1 @@
+"""The local copy of a key-value store, in RocksDB."""

@@ -1,0 +1,307 @@
+"""One copy of a store in RocksDB. All methods block.
+
+The keys of RocksDB are, by their first byte:
+
+    d + key                       version u64, deadline u64, value: the content of a key (little-endian)
+    x + deadline u64 + key        empty: the deadlines in their order (big-endian)
+    m                             the state of the copy, see `store_stand`
+
+One application of the log is one write batch with the state in it, so data and position never differ. RocksDB's write-ahead log is not
+synced: the log is durable, and after a power failure the copy has an earlier state with the position of that state.
+
+RocksDB writes its files by itself, outside of the disk port, as SQLite does.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from triplicate.errors import CorruptionError, Diverged, EnvironmentFault, TriplicateError
+from triplicate.kv.core.key_expiry import is_expired
+from triplicate.kv.core.operations import NEVER
+from triplicate.kv.core.store_interface import ChangeKind, Item, KeyRange, Record
+from triplicate.kv.core.store_records import Effect
+from triplicate.kv.storage.store_stand import StoreStand, decode_state, encode_state
+
+if TYPE_CHECKING:
+    from rocksdict import Options, Rdict, RdictIter, WriteBatch
+
+_DATA, _DEADLINE, _STATE = b"d", b"x", b"m"
+_CONTENT = struct.Struct("<QQ")
+_SORTED_TIME = struct.Struct(">Q")
+MEMORY_BYTES = 16 * 1024 * 1024
+"""Size of RocksDB's table in memory. Changes wait in it and in the write-ahead log."""
+_DAMAGE = ("Corruption", "IO error: No such file or directory")
+_INFO_LOGS, _INFO_LOG_BYTES = 2, 1024 * 1024
+
+
+class AppliedBatch(NamedTuple):
+    """One record of the log."""
+
+    position: int
+    """Offset after the record: the version of its keys."""
+    effects: Sequence[Effect]
+
+
+class ScannedPage(NamedTuple):
+    items: Sequence[Item]
+    cursor: bytes | None
+    """Where the next page begins; None at the end of the range."""
+
+
+class Moment(NamedTuple):
+    """The content of a copy at one moment."""
+
+    state: StoreStand
+    items: Iterator[Item]
+    """All stored keys in their order."""
+
+
+class DueKey(NamedTuple):
+    deadline_ms: int
+    key: bytes
+
+
+@contextmanager
+def rocks_errors(path: str) -> Iterator[None]:
+    """Translate the errors of RocksDB.
+
+    Raises:
+        CorruptionError: the files are damaged. EnvironmentFault: they cannot be used now.
+    """
+    try:
+        yield
+    except TriplicateError:
+        raise
+    except ModuleNotFoundError as error:
+        raise EnvironmentFault("key-value stores need the package rocksdict: pip install 'triplicate[rocksdb]'") from error
+    except Exception as error:
+        # The binding raises plain exceptions, whose texts begin with RocksDB's kind of error.
+        if str(error).startswith(_DAMAGE):
+            raise CorruptionError(f"the files in {path} are damaged: {error}") from error
+        raise EnvironmentFault(f"the files in {path} cannot be used: {error}") from error
+
+
+def options() -> Options:
+    from rocksdict import DBRecoveryMode, Options
+
+    found = Options(raw_mode=True)
+    found.create_if_missing(True)
+    found.set_write_buffer_size(MEMORY_BYTES)
+    found.set_keep_log_file_num(_INFO_LOGS)
+    found.set_max_log_file_size(_INFO_LOG_BYTES)
+    # A write-ahead log that is damaged after a power failure ends at the damage.
+    found.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+    return found
+
+
+class RocksCopy:
+    """An open copy. `get`, `get_many`, `scan` and `write` may be called from different threads.
+
+    Args:
+        path: the folder, which is made if it is missing.
+        identity: 16 bytes; the copy must be of this store.
+    """
+
+    def __init__(self, path: str, identity: bytes) -> None:
+        self.path = path
+        self._database: Rdict | None = None
+        with rocks_errors(path):
+            from rocksdict import Rdict
+
+            self._database = Rdict(path, options())
+            stored = self._database.get(_STATE)
+            self.state = StoreStand(identity) if stored is None else decode_state(stored)
+            if stored is None:
+                self._database.put(_STATE, encode_state(self.state))
+        if self.state.identity != identity:
+            self.close()
+            raise OtherStore(f"the files in {path} are of another store")
+
+    @property
+    def _open(self) -> Rdict:
+        if self._database is None:
+            raise EnvironmentFault(f"the copy in {self.path} is closed")
+        return self._database
+
+    # Reads.
+
+    def get(self, key: bytes) -> Record | None:
+        """The stored record of a key, which may be expired."""
+        with rocks_errors(self.path):
+            content = self._open.get(_DATA + key)
+            return None if content is None else _record(content)
+
+    def get_many(self, keys: Sequence[bytes]) -> list[Record | None]:
+        """The stored records of keys, of one moment."""
+        with rocks_errors(self.path):
+            found = self._open.get([_DATA + key for key in keys]) or []
+            return [None if content is None else _record(content) for content in found]
+
+    def scan(self, keys: KeyRange, limit: int, limit_bytes: int, time_ms: int, *, with_values: bool = True) -> ScannedPage:
+        """The first keys of a range that are not expired at a time.
+
+        Args:
+            limit: upper bound of the number of keys. limit_bytes: a page ends at this size.
+        """
+        items: list[Item] = []
+        size_bytes = 0
+        with rocks_errors(self.path):
+            for stored, content in self._data(keys.start):
+                key = stored[1:]
+                if keys.end is not None and key >= keys.end:
+                    break
+                if len(items) >= limit or size_bytes >= limit_bytes:
+                    return ScannedPage(items, key)
+                record = _record(content)
+                if is_expired(record.deadline_ms, time_ms):
+                    continue
+                items.append(Item(key, record if with_values else record._replace(value=b"")))
+                size_bytes += len(key) + (len(record.value) if with_values else 0)
+        return ScannedPage(items, None)
+
+    def count(self, keys: KeyRange, time_ms: int) -> int:
+        """The number of keys of a range that are not expired at a time."""
+        number = 0
+        with rocks_errors(self.path):
+            for stored, content in self._data(keys.start):
+                if keys.end is not None and stored[1:] >= keys.end:
+                    break
+                _, deadline_ms = _CONTENT.unpack_from(content)
+                number += not is_expired(deadline_ms, time_ms)
+        return number
+
+    def due(self, time_ms: int, limit: int, since_ms: int = 0) -> list[DueKey]:
+        """The stored keys whose deadline is not after a time, the earliest first, at most `limit`.
+
+        Args:
+            since_ms: deadlines before it are left out. RocksDB would pass over all that were deleted there.
+        """
+        found: list[DueKey] = []
+        with rocks_errors(self.path):
+            for stored, _ in _pairs(self._open.iter(), _DEADLINE, _SORTED_TIME.pack(since_ms)):
+                if len(found) >= limit:
+                    break
+                (deadline_ms,) = _SORTED_TIME.unpack_from(stored, 1)
+                if deadline_ms > time_ms:
+                    break
+                found.append(DueKey(deadline_ms, stored[1 + _SORTED_TIME.size :]))
+        return found
+
+    def moment(self) -> Moment:
+        """The state and all keys of this moment. The copy must not be closed before the iterator of the keys ends, or is deleted."""
+        with rocks_errors(self.path):
+            snapshot = self._open.snapshot()
+            return Moment(decode_state(snapshot[_STATE]), self._items(snapshot.iter()))
+
+    def _items(self, iterator: RdictIter) -> Iterator[Item]:
+        with rocks_errors(self.path):
+            for key, content in _pairs(iterator, _DATA):
+                yield Item(key[1:], _record(content))
+
+    def _data(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The stored keys of data from a key on, with their contents, of the moment of the call."""
+        return _pairs(self._open.iter(), _DATA, start)
+
+    # Changes.
+
+    def write(self, batches: Sequence[AppliedBatch], state: StoreStand) -> None:
+        """Apply records of the log, and store the state after them, all or none.
+
+        Raises:
+            Diverged: a record changes a key that this copy does not have.
+        """
+        with rocks_errors(self.path):
+            from rocksdict import WriteBatch
+
+            changes = WriteBatch(raw_mode=True)
+            values: dict[bytes, bytes | None] = {}
+            for batch in batches:
+                for effect in batch.effects:
+                    self._apply(changes, effect, batch.position, values)
+            changes.put(_STATE, encode_state(state))
+            self._open.write(changes)
+        self.state = state
+
+    def _apply(self, changes: WriteBatch, effect: Effect, version: int, values: dict[bytes, bytes | None]) -> None:
+        """Add one effect to a write batch.
+
+        Args:
+            values: of the keys that earlier effects of the batch have changed; None for a deleted one.
+        """
+        kind, key, value, deadline_ms, old_deadline_ms, _ = effect
+        if old_deadline_ms != NEVER and old_deadline_ms != deadline_ms:
+            changes.delete(_deadline_key(old_deadline_ms, key))
+        if kind is ChangeKind.DEADLINE and value is None:
+            value = self._value(key, values)
+        if kind in (ChangeKind.PUT, ChangeKind.DEADLINE):
+            if value is None:
+                raise Diverged(f"the log changes the deadline of a key at offset {version - 1} that this copy does not have")
+            changes.put(_DATA + key, _CONTENT.pack(version, deadline_ms) + value)
+            if deadline_ms != NEVER:
+                changes.put(_deadline_key(deadline_ms, key), b"")
+            values[key] = value
+        else:
+            changes.delete(_DATA + key)
+            values[key] = None
+
+    def _value(self, key: bytes, values: dict[bytes, bytes | None]) -> bytes | None:
+        if key in values:
+            return values[key]
+        record = self.get(key)
+        return None if record is None else record.value
+
+    def load(self, items: Sequence[Item]) -> None:
+        """Store the content of keys in a new copy, without a state. The state is stored last, by `write`."""
+        with rocks_errors(self.path):
+            from rocksdict import WriteBatch
+
+            changes = WriteBatch(raw_mode=True)
+            for key, record in items:
+                changes.put(_DATA + key, _CONTENT.pack(record.version, record.deadline_ms) + record.value)
+                if record.deadline_ms != NEVER:
+                    changes.put(_deadline_key(record.deadline_ms, key), b"")
+            self._open.write(changes)
+
+    def flush(self) -> None:
+        """Write everything into synced files."""
+        with rocks_errors(self.path):
+            self._open.flush(True)
+
+    def close(self) -> None:
+        """Close the files. Idempotent."""
+        database, self._database = self._database, None
+        if database is not None:
+            with rocks_errors(self.path):
+                database.close()
+
+
+def _pairs(iterator: RdictIter, kind: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    """The keys and contents of one kind from a key on.
+
+    An iterator of RocksDB ends at damage as at the end, and only its status shows the difference.
+    """
+    iterator.seek(kind + start)
+    while iterator.valid():
+        key = iterator.key()
+        if key[:1] != kind:
+            return
+        yield key, iterator.value()
+        iterator.next()
+    iterator.status()
+
+
+class OtherStore(TriplicateError):
+    """The files are of another store than the one that was expected."""
+
+
+def _record(content: bytes) -> Record:
+    version, deadline_ms = _CONTENT.unpack_from(content)
+    return Record(content[_CONTENT.size :], version, deadline_ms)
+
+
+def _deadline_key(deadline_ms: int, key: bytes) -> bytes:
+    return _DEADLINE + _SORTED_TIME.pack(deadline_ms) + key

@@ -1,0 +1,42 @@
+"""Setting the local copy of a replica aside, so that another can be built in its place.
+
+A copy is a folder of files. It is set aside as a whole, by one rename. ``.<name>.aside-1`` beside it is the newest. No database and no
+store can have such a name.
+"""
+
+from __future__ import annotations
+
+import os.path
+
+from triplicate.runtime import Disk
+
+
+def set_aside_copy(disk: Disk, path: str, copies: int) -> str | None:
+    """Move the folder of a copy out of the way and give the new one an empty folder. Blocks.
+
+    Args:
+        path: a file in the copy's folder. Nothing in the folder is open.
+        copies: number of set-aside folders to keep; the content of older ones is deleted.
+
+    Returns:
+        The folder's new path; None if there was no copy.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    folder = os.path.dirname(path)
+    if not disk.exists(folder):
+        disk.mkdir(folder)
+        return None
+    parent, name = os.path.split(folder)
+    folders = [os.path.join(parent, f".{name}.aside-{number}") for number in range(1, copies + 1)]
+    if disk.exists(folders[-1]):
+        for file in disk.names(folders[-1]):
+            disk.delete(os.path.join(folders[-1], file))
+    for older, newer in zip(reversed(folders[1:]), reversed(folders[:-1]), strict=True):
+        if disk.exists(newer):
+            disk.rename(newer, older)
+    disk.rename(folder, folders[0])
+    disk.mkdir(folder)
+    disk.sync_directory(parent)
+    return folders[0]

@@ -1,0 +1,293 @@
+"""A leader decides batches in order, shows nothing before the log has it, and answers nothing that another leader may contradict."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.unit.kv.held_store_log import HeldStoreLog, SetClocks, play, store_at
+from tests.waiting import eventually
+from triplicate.errors import ArgumentError, LogFenced, NotLeading, StoreOutcomeUnknown, WrongValue
+from triplicate.kv import (
+    ALL_KEYS,
+    ANY,
+    Add,
+    Append,
+    Batch,
+    Delete,
+    Expiry,
+    Get,
+    KeyExists,
+    KeyRange,
+    Operation,
+    Put,
+    ReplicatedStore,
+    ValueIs,
+    VersionIs,
+    When,
+)
+
+LEASE_S = 10.0
+
+
+def test_nothing_is_visible_before_the_log_acknowledges(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
+        log.held = True
+        answer = store.submit(Batch([Put(b"a", b"1")]))
+        await log.has_sent(1)
+        assert (await store.get(b"a", ANY)).record is None
+        assert not answer.done()
+        log.release()
+        result = await answer
+        record = (await store.get(b"a", ANY)).record
+        assert record is not None
+        assert (record.value, record.version, result.position, store.position) == (b"1", 1, 1, 1)
+
+    play(tmp_path, scene, LEASE_S)
+
+
+def test_later_batches_are_decided_on_groups_that_are_still_at_the_log(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
+        log.held = True
+        first = store.submit(Batch([Add(b"n", 1)]))
+        await log.has_sent(1)
+        others = [store.submit(Batch([Add(b"n", 1)])) for _ in range(20)]
+        refused = store.submit(Batch([Put(b"n", b"x")], [KeyExists(b"n", expected=False)]))
+        await log.has_sent(2)
+        # The later entry is acknowledged first: no answer may come before the earlier one's.
+        log.release_at(1)
+        await asyncio.sleep(0)
+        assert not any(answer.done() for answer in (first, refused, *others))
+        log.release()
+        assert [(await answer).outcomes[0].value for answer in (first, *others)] == [b"%d" % number for number in range(1, 22)]
+        assert not (await refused).held
+        assert len(log.sent) == 2
+
+    play(tmp_path, scene, LEASE_S)
+
+
+def test_an_append_without_outcome_leaves_changes_unknown_and_nothing_visible(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
+        log.held = True
+        changed = store.submit(Batch([Put(b"a", b"1")]))
+        refused = store.submit(Batch([Put(b"a", b"2")], [VersionIs(b"a", 7)]))
+        await log.has_sent(1)
+        waiting = store.submit(Batch([Put(b"b", b"1")]))
+        log.release_at(0, LogFenced("another node leads"))
+        with pytest.raises(StoreOutcomeUnknown):
+            await changed
+        for answer in (refused, waiting):
+            with pytest.raises(NotLeading):
+                await answer
+        await eventually(lambda: not store.is_leader)
+        assert (await store.get(b"a", ANY)).record is None
+        with pytest.raises(NotLeading):
+            store.submit(Batch([Put(b"a", b"1")]))
+        with pytest.raises(NotLeading):
+            await store.get(b"a")
+
+    play(tmp_path, scene, LEASE_S)
+
+
+def test_a_batch_whose_condition_fails_changes_nothing(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
+        first = await store.execute(Batch([Put(b"a", b"1"), Put(b"b", b"1")]))
+        for condition in (ValueIs(b"a", b"2"), VersionIs(b"a", first.position + 1), KeyExists(b"a", expected=False), ValueIs(b"c", b"")):
+            answer = await store.execute(Batch([Put(b"a", b"9"), Delete(b"b")], [condition]))
+            assert not answer.held
+        await store.execute(Batch([Put(b"a", b"2")], [ValueIs(b"a", b"1"), VersionIs(b"b", first.position), ValueIs(b"c", None)]))
+        found = await store.get_many([b"a", b"b", b"c"])
+        assert [record and record.value for record in found.records] == [b"2", b"1", None]
+        assert len(log.sent) == 2
+
+    play(tmp_path, scene)
+
+
+def test_a_batch_that_fails_changes_nothing_and_one_that_goes_on_changes_the_rest(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
+        await store.put(b"a", b"text")
+        operations: list[Operation] = [Put(b"b", b"1"), Add(b"a", 1), Append(b"b", b"2")]
+        with pytest.raises(WrongValue):
+            await store.execute(Batch(operations))
+        assert (await store.get(b"b")).record is None
+        result = await store.execute(Batch(operations, continues_after_errors=True))
+        assert [outcome.applied for outcome in result.outcomes] == [True, False, True]
+        assert isinstance(result.outcomes[1].error, WrongValue)
+        assert result.outcomes[2].value == b"12"
+
+    play(tmp_path, scene)
+
+
+def test_requests_beyond_the_limits_are_refused_and_change_nothing(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
+        for key, value in ((b"", b""), (b"k" * 4097, b""), (b"k", b"v" * 1001)):
+            with pytest.raises(ArgumentError):
+                store.submit(Batch([Put(key, value)]))
+        with pytest.raises(ArgumentError):
+            store.submit(Batch([]))
+        with pytest.raises(ArgumentError):
+            store.submit(Batch([Put(b"k", b"", Expiry(at_ms=1, after_ms=1))]))
+        await store.put(b"k", b"v" * 1000)
+        with pytest.raises(WrongValue):
+            await store.execute(Batch([Append(b"k", b"v")]))
+        large = Batch([Put(b"k%d" % number, b"v" * 1000) for number in range(3900)])
+        await store.execute(large)
+        with pytest.raises(ArgumentError, match="send it in parts"):
+            store.submit(Batch([Put(b"k%d" % number, b"v" * 1000) for number in range(4100)]))
+        assert (await store.count()).number == 3901
+
+    play(tmp_path, scene)
+
+
+def test_a_deposed_leader_answers_nothing_after_its_lease(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
+        await store.put(b"a", b"1")
+        assert store.try_get(b"a") is not None
+        log.held = True
+        clock.now += LEASE_S
+        assert store.try_get(b"a") is None
+        read = asyncio.ensure_future(store.get(b"a"))
+        condition = store.submit(Batch([Put(b"a", b"2")], [KeyExists(b"a", expected=False)]))
+        await log.has_sent(1)
+        assert not read.done()
+        assert not condition.done()
+        log.release(LogFenced("another node leads"))
+        for answer in (read, condition):
+            with pytest.raises(NotLeading):
+                await answer
+
+    play(tmp_path, scene, LEASE_S)
+
+
+def test_the_lease_counts_from_the_sending_of_an_append(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
+        clock.now += LEASE_S
+        log.held = True
+        answer = store.submit(Batch([Put(b"a", b"1")]))
+        await log.has_sent(1)
+        clock.now += LEASE_S - 1.0
+        log.release()
+        await answer
+        assert store.try_get(b"a") is not None
+        clock.now += 1.0
+        log.held = True
+        assert store.try_get(b"a") is None
+
+    play(tmp_path, scene, LEASE_S)
+
+
+def test_a_successor_waits_for_the_lease_of_its_predecessor(tmp_path: Path) -> None:
+    async def scene() -> None:
+        store, clock = store_at(tmp_path, LEASE_S)
+        await store.open()
+        log = HeldStoreLog(epoch=2)
+        leading = asyncio.get_running_loop().create_task(store._lead(log, lambda: None), name="leading")
+        clock.wall_ms += 1
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not store.is_leader
+        assert log.noops == 0
+        leading.cancel()
+        await asyncio.wait([leading])
+        await store.close()
+
+    asyncio.run(scene())
+
+
+def test_keys_expire_by_the_leaders_clock_and_stay_expired_at_a_slower_one(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
+        await store.execute(Batch([Put(b"a", b"1", Expiry(after_ms=1000)), Put(b"b", b"1", Expiry(at_ms=clock.wall_ms + 1000))]))
+        found = store.try_get(b"a")
+        assert found is not None
+        assert found.record is not None
+        assert found.record.deadline_ms - found.time_ms == 1000
+        clock.wall_ms += 1000
+        # The expiry is in the log before it is answered.
+        assert store.try_get(b"a") is None
+        assert (await store.get(b"a")).record is None
+        clock.wall_ms -= 900
+        assert (await store.get(b"a")).record is None
+        found = store.try_get(b"b")
+        assert found is not None
+        assert found.record is None
+        assert (await store.put(b"a", b"2", when=When.IF_PRESENT))[0].applied is False
+        assert (await store.count()).number == 0
+
+    play(tmp_path, scene, LEASE_S)
+
+
+def test_a_followers_own_clock_hides_nothing(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
+        await store.execute(Batch([Put(b"a", b"1", Expiry(after_ms=10_000))]))
+        follower, follower_clock = store_at(tmp_path / "follower")
+        await follower.open()
+        follower_clock.wall_ms += 1_000_000
+        await follower._worker.run(follower._local.apply, log.sent)
+        follower._committed((), follower._state)
+        assert (await follower.get(b"a", ANY)).record is not None
+        assert [item.key for item in (await follower.scan(ALL_KEYS, level=ANY)).items] == [b"a"]
+        await follower.close()
+
+    play(tmp_path, scene, LEASE_S)
+
+
+def test_expired_keys_are_deleted_by_entries_of_the_log(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
+        watch = await store.watch()
+        await store.execute(Batch([Put(b"k%02d" % number, b"1", Expiry(after_ms=1000 + number)) for number in range(20)]))
+        await store.put(b"stays", b"1")
+        clock.wall_ms += 1010
+        await eventually(lambda: store._state.keys == 10)
+        clock.wall_ms += 1_000
+        await eventually(lambda: store._state.keys == 1)
+        kinds = []
+        async for changes in watch:
+            kinds += [change.kind.value for change in changes]
+            if len(kinds) == 41:
+                break
+        assert sorted(kinds) == ["expire"] * 20 + ["put"] * 21
+
+    play(tmp_path, scene, LEASE_S)
+
+
+def test_pages_of_a_scan_join_to_the_range(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
+        keys = [b"a\xff", b"a\xff\xff", b"b", b"\xff", b"\xff\xff", b"a", b"a\x00"]
+        await store.execute(Batch([Put(key, b"v") for key in keys]))
+        for keys_of, expected in (
+            (ALL_KEYS, sorted(keys)),
+            (KeyRange.prefix(b"a"), [b"a", b"a\x00", b"a\xff", b"a\xff\xff"]),
+            (KeyRange.prefix(b"a\xff"), [b"a\xff", b"a\xff\xff"]),
+            (KeyRange.prefix(b"\xff"), [b"\xff", b"\xff\xff"]),
+            (KeyRange(b"a\x00", b"b"), [b"a\x00", b"a\xff", b"a\xff\xff"]),
+        ):
+            for limit in (1, 2, 200):
+                found, rest = [], keys_of
+                while True:
+                    page = await store.scan(rest, limit, with_values=limit != 2)
+                    found += [item.key for item in page.items]
+                    if page.cursor is None:
+                        break
+                    rest = keys_of.from_cursor(page.cursor)
+                assert found == expected
+            assert (await store.count(keys_of)).number == len(expected)
+
+    play(tmp_path, scene, LEASE_S)
+
+
+def test_reads_inside_a_batch_see_the_operations_before_them(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
+        result = await store.execute(Batch([Get(b"a"), Put(b"a", b"1"), Get(b"a"), Delete(b"a", returns_old=True), Get(b"a")]))
+        assert [(outcome.applied, outcome.value) for outcome in result.outcomes] == [
+            (False, None),
+            (True, None),
+            (True, b"1"),
+            (True, b"1"),
+            (False, None),
+        ]
+        assert result.position == 0
+        assert not log.sent
+
+    play(tmp_path, scene, LEASE_S)
