@@ -18,16 +18,22 @@ from triplicate.log.core.payload import (
     decode_header,
 )
 from triplicate.log.core.payload_encoder import Columns
+from triplicate.log.core.positions import Position, TransactionId
 from triplicate.log.core.snapshot_format import CHUNK_BYTES, SnapshotHeader
 from triplicate.log.core.snapshot_list import LogLength, Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
 from triplicate.log.janitor import Chore, Janitor
 from triplicate.log.living_writers import has_living_writer
+from triplicate.log.log import Log
 from triplicate.log.logs import Logs
 from triplicate.log.publishing.joining import JoinResult
 from triplicate.log.publishing.publication import PublishResult
 from triplicate.log.publishing.staging import StagedLedger, StagingOrigin, StagingWriter
+from triplicate.log.reading.backward_reader import BackwardReader
+from triplicate.log.reading.log_consumer import ConsumerInfo, LogConsumer
 from triplicate.log.reading.log_entries import LogEntry
 from triplicate.log.reading.log_reader import LogReader
+from triplicate.log.reading.log_record import LogRecord
+from triplicate.log.reading.log_records import LogRecords
 from triplicate.log.reading.range_reader import RangeReader
 from triplicate.log.store.key_file import add_key, read_keys
 from triplicate.log.upkeep.log_snapshots import LogSnapshots
@@ -42,9 +48,11 @@ __all__ = [
     "ENTRY_TARGET_BYTES",
     "HEADER_KEY_LIMIT_BYTES",
     "USER",
+    "BackwardReader",
     "Buffer",
     "Chore",
     "Columns",
+    "ConsumerInfo",
     "EntryView",
     "Examination",
     "Head",
@@ -52,10 +60,14 @@ __all__ = [
     "JoinResult",
     "KeySource",
     "KnownKeys",
+    "Log",
     "LogClientSettings",
+    "LogConsumer",
     "LogEntry",
     "LogLength",
     "LogReader",
+    "LogRecord",
+    "LogRecords",
     "LogSegment",
     "LogSettings",
     "LogSnapshots",
@@ -65,6 +77,7 @@ __all__ = [
     "OffsetRange",
     "Owner",
     "PageLimits",
+    "Position",
     "Producer",
     "PublishResult",
     "PublisherState",
@@ -84,6 +97,7 @@ __all__ = [
     "StagedLedger",
     "StagingOrigin",
     "StagingWriter",
+    "TransactionId",
     "add_key",
     "check_key_id",
     "decode_entry",

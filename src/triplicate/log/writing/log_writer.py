@@ -531,6 +531,7 @@ class LogWriter:
         await self._transitions.begin(ledger, payload)
         self._check_not_ended()
         machine.step(SegmentOpened(len(payload), wall_time_us))
+        self._compressor = Compressor(self._transitions.settings.compression)
         self._roller.begin(reduced=self.is_reduced)
         self._perform()
 

@@ -73,8 +73,9 @@ class SegmentRoller:
         self._begun = asyncio.Event()
 
     def begin(self, *, reduced: bool) -> None:
-        """A segment has begun."""
+        """A segment has begun. The log's settings may be others since the one before."""
         now = self._host.clock.monotonic()
+        self._policy.adopt(self._transitions.settings)
         self._metrics.reduced.set(reduced)
         self._policy.begin(now, reduced=reduced)
         self._begun.set()

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from triplicate.config.log_settings import LogClientSettings
+from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.errors import (
     BadVersion,
     ConfigError,
@@ -34,7 +34,7 @@ from triplicate.log.core.encrypted_entries import encrypt_entry
 from triplicate.log.core.encryption import LedgerEncryptor
 from triplicate.log.core.head import Head, LogSegment, Owner
 from triplicate.log.core.payload_encoder import encode_control
-from triplicate.log.core.quorums import degraded_quorums
+from triplicate.log.core.quorums import degraded_quorums, full_quorums, reduced_quorums
 from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient
 from triplicate.log.store.log_encryption import LogEncryption
@@ -168,7 +168,8 @@ class SegmentTransitions:
         self.log_id = head.log_id
         self._store = store
         self._settings = settings
-        self._log = head.settings
+        self.settings = head.settings
+        """The log's settings as they were read last."""
         self._next = LedgerAllocator(client, settings, head.settings, custom_of(name, head.epoch))
 
     async def retry(self, once: Callable[[bool], Awaitable[None]], *, broken: bool) -> None:
@@ -201,13 +202,13 @@ class SegmentTransitions:
 
     async def recover(self, segment: LogSegment) -> LogSegment:
         """Fence, close and count a segment of this log."""
-        return await recover_segment(self.client, self._settings, self._log, segment)
+        return await recover_segment(self.client, self._settings, self.settings, segment)
 
     def mark_degraded(self, closed: LogSegment, ledger: LedgerAppender) -> LogSegment:
         """A closed segment as the head lists it: entries may lack copies where its ledger ever went on without a bookie."""
         if not ledger.has_missed_bookies or closed.reduced is not None:
             return closed
-        return replace(closed, reduced=degraded_quorums(self._log))
+        return replace(closed, reduced=degraded_quorums(self.settings))
 
     @property
     def spare(self) -> SpareLedger | None:
@@ -225,9 +226,16 @@ class SegmentTransitions:
         """
         await self._next.prepare(full=full)
         head = (await self._store.read(self.name)).head
+        if head.settings != self.settings:
+            await self._adopt(head.settings)
+            await self._next.prepare(full=full)
         # A server that is behind may show an earlier epoch, never a later one.
         if head.epoch > epoch:
             raise LogFenced(f"log {self.name!r} was taken over (epoch {head.epoch}) from the writer of epoch {epoch}")
+
+    async def _adopt(self, settings: LogSettings) -> None:
+        self.settings = settings
+        await self._next.adopt(settings)
 
     async def ensure_next(self) -> None:
         """Create the next ledger unless it exists, with as many copies as possible."""
@@ -313,6 +321,8 @@ class SegmentTransitions:
             if (head.open.ledger_id if head.open else None) == (opened.ledger_id if opened else None):
                 return None
             closing = closed
+            if head.open is not None and head.open.reduced is not None and closed.reduced is None:
+                closing = replace(closed, reduced=head.open.reduced)  # The log asks for more copies since this segment began.
             if head.open is not None and head.open.ledger_id != closed.ledger_id:
                 # An earlier attempt of this writer was applied after all. Its segment was never used.
                 closing = await self.recover(head.open)
@@ -320,6 +330,9 @@ class SegmentTransitions:
                 return head_changes.roll(head, closing, None, self._store.token(), self._store.limits), ()
             published, extra = await self._collect_published(stored, closing.end_offset)
             following = replace(opened, first_offset=closing.end_offset + sum(segment.records for segment in published))
+            if head.settings != self.settings:
+                made = opened.reduced if opened.reduced is not None else full_quorums(self.settings)
+                following = replace(following, reduced=reduced_quorums(head.settings, made))
             return head_changes.roll(head, closing, following, self._store.token(), self._store.limits, published), extra
 
         try:
@@ -328,6 +341,8 @@ class SegmentTransitions:
             if self._publish_source is None or not self._publish_source.discard_ready():
                 raise
             stored = await self._store.change(self.name, decide)
+        if stored.head.settings != self.settings:
+            await self._adopt(stored.head.settings)
         return stored.head.open
 
     async def _collect_published(self, stored: StoredHead, first_offset: int) -> tuple[Sequence[LogSegment], Sequence[TreeOperation]]:
