@@ -40,6 +40,7 @@ from triplicate.log.upkeep.log_snapshots import LogSnapshots
 from triplicate.log.upkeep.repair import Examination, LostLedger
 from triplicate.log.upkeep.rewriter import RewriteResult, maintain
 from triplicate.log.upkeep.snapshot_ledgers import SnapshotReader, SnapshotWriter
+from triplicate.log.writing.log_producer import Appended, LogProducer
 from triplicate.log.writing.log_writer import LogWriter
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "ENTRY_TARGET_BYTES",
     "HEADER_KEY_LIMIT_BYTES",
     "USER",
+    "Appended",
     "BackwardReader",
     "Buffer",
     "Chore",
@@ -65,6 +67,7 @@ __all__ = [
     "LogConsumer",
     "LogEntry",
     "LogLength",
+    "LogProducer",
     "LogReader",
     "LogRecord",
     "LogRecords",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from triplicate.log.reading.log_consumer import LogConsumer
     from triplicate.log.reading.log_record import LogRecord
     from triplicate.log.reading.log_records import LogRecords
+    from triplicate.log.writing.log_producer import LogProducer
     from triplicate.log.writing.log_writer import LogWriter
 
 
@@ -41,6 +42,10 @@ class Log:
     async def writer(self, *, owner: str = "", take_over: bool = True) -> LogWriter:
         """See `Logs.writer`."""
         return await self._logs.writer(self.name, owner=owner, take_over=take_over)
+
+    async def producer(self, producer: str, *, epoch: int = 0, owner: str = "", take_over: bool = True) -> LogProducer:
+        """See `Logs.producer`."""
+        return await self._logs.producer(self.name, producer, epoch=epoch, owner=owner, take_over=take_over)
 
     async def consumer(
         self, consumer: str, *, start: Position = EARLIEST, save_interval_s: float | None = None, skip_truncated: bool = False

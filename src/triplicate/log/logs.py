@@ -40,6 +40,7 @@ from triplicate.log.upkeep import orphans, repair, truncation
 from triplicate.log.upkeep.log_snapshots import LogSnapshots
 from triplicate.log.upkeep.repair import Examination
 from triplicate.log.upkeep.rewriter import Rewriter, RewriteResult
+from triplicate.log.writing.log_producer import LogProducer
 from triplicate.log.writing.log_writer import LogWriter
 from triplicate.log.writing.segment_transitions import SegmentTransitions, take_over
 
@@ -205,15 +206,27 @@ class Logs(ReadableLogs):
             await release(self._store, name, me)
             raise
 
+    async def producer(self, name: str, producer: str, *, epoch: int = 0, owner: str = "", take_over: bool = True) -> LogProducer:
+        """Become the writer of a log for one producer that numbers its records: ``async with await logs.producer("flights", "orders-1")``.
+
+        Several producers share one writer by `LogWriter.producer`. Arguments and errors as there and for `writer`.
+        """
+        writer = await self.writer(name, owner=owner or producer, take_over=take_over)
+        try:
+            return (await writer.producer(producer, epoch=epoch)).owning()
+        except BaseException:
+            await writer.abandon()
+            raise
+
     async def _take_over(self, name: str, me: Owner) -> LogWriter:
-        stored, ledger = await take_over(self.client, self._store, self.settings, name, me, open_next=True)
+        taken = await take_over(self.client, self._store, self.settings, name, me, open_next=True)
+        head, ledger = taken.head, taken.ledger
         assert ledger is not None, "a take-over for writing opens a segment"
-        head = stored.head
         self.client.host.trace("log.taken_over", log=name, epoch=head.epoch, owner=me.name, ledger=ledger.ledger_id, first=head.closed_end)
         metrics = LogMetrics(self._metrics, name)
         metrics.take_overs.inc()
         requests = RequestServer(self.client, self._store, self.settings, name) if publication.serves_publishers(head) else None
-        transitions = SegmentTransitions(name, self.client, self._store, self.settings, head, requests, self._encryption)
+        transitions = SegmentTransitions(name, self.client, self._store, self.settings, head, requests, self._encryption, taken.producers)
         return await LogWriter.open(transitions, self.settings, metrics, head, me, ledger)
 
     async def truncate(self, name: str, offset: int) -> int:
