@@ -110,10 +110,9 @@ def test_a_consumer_saves_by_itself_what_was_processed() -> None:
                 await consumer.next_record()
                 assert consumer.saved_position == expected, "the record that was delivered last may not be processed yet"
         assert [item.position for item in await logs.consumers("l")] == [4]
-        with pytest.raises(RuntimeError):
-            async with await logs.consumer("l", "billing", save_interval_s=1000.0) as consumer:
-                await take(consumer, 3)
-                raise RuntimeError
+        failing = await logs.consumer("l", "billing", save_interval_s=1000.0)
+        await take(failing, 3)
+        await failing.__aexit__(RuntimeError, RuntimeError("the processing failed"), None)
         assert [item.position for item in await logs.consumers("l")] == [4]
         async with await logs.consumer("l", "billing", save_interval_s=0.01) as consumer:
             await take(consumer, 16)

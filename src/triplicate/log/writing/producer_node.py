@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import BadVersion, LogFenced, NodeExists, NoNode
-from triplicate.log.core.head import Owner
+from triplicate.log.core.head import LogSegment, Owner
 from triplicate.log.core.payload import decode_header
 from triplicate.log.core.producer_table import ProducerState, decode_producers, encode_producers, merged
 from triplicate.log.reading.log_entries import Chunks
@@ -23,15 +23,23 @@ def _path(store: HeadStore, name: str) -> str:
     return own_paths.producers_path(store.own_root, name)
 
 
-async def read_producers(store: HeadStore, name: str) -> list[ProducerState] | None:
-    """What was durable before the open segment; None: the log has no producers. Changes made before this call are seen."""
+async def read_producers(store: HeadStore, name: str, closed: LogSegment | None) -> list[ProducerState] | None:
+    """What was durable before the open segment; None: the log has no producers. Changes made before this call are seen.
+
+    Args:
+        closed: the open segment, recovered; None: the log has none.
+    """
     path = _path(store, name)
     await store.persist(lambda: store.tree.sync(path))
     try:
         data, _ = await store.persist(lambda: store.tree.get(path))
     except NoNode:
         return None
-    return decode_producers(data, name)[0]
+    states, end = decode_producers(data, name)
+    if closed is not None and end != closed.first_offset:
+        # A writer of a release before this node has closed segments since, whose records nobody has counted.
+        store.host.trace("log.producers_uncertain", log=name, counted=end, segment=closed.first_offset)
+    return states
 
 
 def change_of_producers(store: HeadStore, name: str, states: Sequence[ProducerState], end_offset: int) -> TreeOperation:

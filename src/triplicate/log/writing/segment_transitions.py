@@ -155,7 +155,7 @@ async def _durable_producers(
 
     Their node is read after the segment was fenced: its writer may have created it for the first record of a producer.
     """
-    saved = await read_producers(store, name)
+    saved = await read_producers(store, name, closed)
     if saved is None or closed is None:
         return saved
     return await count_producers(client, settings, closed.ledger_id, closed.first_offset, saved)
