@@ -18,7 +18,7 @@ from triplicate.log.core.payload import (
     decode_header,
 )
 from triplicate.log.core.payload_encoder import Columns
-from triplicate.log.core.positions import Position, TransactionId
+from triplicate.log.core.positions import EARLIEST, LATEST, Position, TransactionId
 from triplicate.log.core.snapshot_format import CHUNK_BYTES, SnapshotHeader
 from triplicate.log.core.snapshot_list import LogLength, Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
 from triplicate.log.janitor import Chore, Janitor
@@ -45,9 +45,11 @@ from triplicate.log.writing.log_writer import LogWriter
 
 __all__ = [
     "CHUNK_BYTES",
+    "EARLIEST",
     "ENTRY_LIMIT_BYTES",
     "ENTRY_TARGET_BYTES",
     "HEADER_KEY_LIMIT_BYTES",
+    "LATEST",
     "USER",
     "Appended",
     "BackwardReader",

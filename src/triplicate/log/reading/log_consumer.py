@@ -8,7 +8,7 @@ from types import TracebackType
 
 from triplicate.errors import ArgumentError, HandleClosed, OffsetTruncated
 from triplicate.log.reading.log_record import LogRecord
-from triplicate.log.reading.log_records import BATCH_RECORDS, LogRecords
+from triplicate.log.reading.log_records import LogRecords
 from triplicate.log.store.consumer_nodes import ConsumerNodes, StoredConsumer
 from triplicate.log.store.head_store import HeadStore
 from triplicate.runtime import TaskScope
@@ -91,7 +91,7 @@ class LogConsumer:
         records = await self.next_records(1, timeout_s)
         return records[0] if records else None
 
-    async def next_records(self, limit: int = BATCH_RECORDS, timeout_s: float | None = None) -> list[LogRecord]:
+    async def next_records(self, limit: int = 1024, timeout_s: float | None = None) -> list[LogRecord]:
         """The next records, up to `limit`: waits for one, and adds those that were fetched with it. Empty if there is none in time."""
         deadline = None if timeout_s is None else self._clock.monotonic() + timeout_s
         while True:

@@ -10,8 +10,6 @@ from triplicate.log.reading.log_entries import LogEntry
 from triplicate.log.reading.log_reader import LogReader
 from triplicate.log.reading.log_record import LogRecord, records_of
 
-BATCH_RECORDS = 1024
-
 
 class LogRecords:
     """Made by `Logs.records`. Nothing is read before the first record is asked for.
@@ -54,7 +52,7 @@ class LogRecords:
         self._position = record.offset + 1
         return record
 
-    async def next_records(self, limit: int = BATCH_RECORDS, timeout_s: float | None = None) -> list[LogRecord]:
+    async def next_records(self, limit: int = 1024, timeout_s: float | None = None) -> list[LogRecord]:
         """The next records: waits for one, and adds those that were fetched with it. Empty where `next_record` returns None."""
         if not self._ready and not await self._fetch(timeout_s):
             return []
