@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import Any
 
 import pytest
 
-from tests.unit.log.fake import SMALL, Stage, play, read_values
+from tests.unit.log.fake import SMALL, FakeAppender, Stage, play, read_values
 from tests.unit.log.head_rig import count_reads, lose_connection
 from tests.waiting import eventually
-from triplicate.errors import HandleClosed, LogFenced, ProducerFenced, SequenceGap, TooManyProducers
+from triplicate.errors import HandleClosed, LogFenced, OutcomeUnknown, ProducerFenced, SequenceGap, TooManyProducers
 from triplicate.log import Appended, LogClientSettings, Logs, LogSettings, StagingOrigin, decode_header
 from triplicate.log.core import producer_table
 
@@ -149,6 +150,38 @@ def test_records_that_wait_while_a_segment_is_replaced_are_not_counted_before_th
             await waiting
         await writer.abandon()
         await successor.close()
+        assert await names_of(logs) == [b"a", b"b"]
+
+    play(scene)
+
+
+def test_records_that_wait_for_the_next_segment_are_not_counted_in_its_table() -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l")
+        writer = await logs.writer("l")
+        one = await writer.producer("one")
+        await one.append(b"a", sequence=0)
+        broken = writer.ledger_id
+        stage.bookies.ledger(broken).broken = True
+        client = stage.client_of(logs)
+        create = client.create
+
+        async def create_held(**options: Any) -> FakeAppender:
+            appender = await create(**options)
+            stage.bookies.ledger(appender.ledger_id).held = []
+            return appender
+
+        client.create = create_held  # type: ignore[method-assign]
+        waiting = asyncio.ensure_future(one.append(b"b", sequence=1))
+        # The next segment is listed, with the table, and its header is not acknowledged.
+        await eventually(lambda: writer.ledger_id != broken)
+        await writer.abandon()
+        with pytest.raises(OutcomeUnknown):
+            await waiting
+        async with await others.producer("l", "one") as again:
+            assert again.last_sequence == 0
+            assert await again.append(b"b", sequence=1) == Appended(1, 1)
         assert await names_of(logs) == [b"a", b"b"]
 
     play(scene)
