@@ -47,7 +47,9 @@ class Twin:
         handle: whether the object is a context manager.
         closes: the async method that ``close`` calls, if its name is not ``close``.
         loop: the attribute that holds the `BackgroundLoop`.
-        iterator: the type of the items, if the object is an iterator over its ``next_entry``.
+        iterator: the type of the items, if the object is an iterator over its ``next_entry`` or ``next_record``; over batches of entries
+            ``batched``, over batches of records ``records``.
+        extra: lines of further methods, as they are to be written.
     """
 
     source: str
@@ -64,6 +66,7 @@ class Twin:
     closes: str = ""
     loop: str = "_loop"
     iterator: str = ""
+    extra: Sequence[str] = ()
 
     @property
     def original(self) -> type:
@@ -141,6 +144,56 @@ FACADES = (
         imports=("from triplicate.blocking.iterators import BlockingTail",),
     ),
     Facade(
+        "record_facade",
+        "Records, consumers and producers of logs without `await`.",
+        (
+            Twin(
+                "log:LogProducer",
+                "BlockingLogProducer",
+                "producer",
+                "`LogProducer` without `await`.",
+                fields=("name", "id", "epoch"),
+                properties=("last_sequence",),
+            ),
+            Twin(
+                "log:LogRecords",
+                "BlockingLogRecords",
+                "records",
+                "`LogRecords` without `await`. Records pass between the threads in batches. Use ``with`` if a loop may be left early.",
+                left_out={"open": "reading opens it"},
+                bodies={
+                    "next_record": "return self._batches.next_record(timeout_s)",
+                    "next_records": "return self._batches.next_records(limit, timeout_s)",
+                },
+                closes="aclose",
+                iterator="records",
+            ),
+            Twin(
+                "log:BackwardReader",
+                "BlockingBackwardReader",
+                "reader",
+                "`BackwardReader` without `await`. Records pass between the threads in batches.",
+                fields=("lost",),
+                bodies={
+                    "next_record": "return self._batches.next_record()",
+                    "next_records": "return self._batches.next_records(limit)",
+                },
+                closes="aclose",
+                iterator="records",
+            ),
+            Twin(
+                "log:LogConsumer",
+                "BlockingLogConsumer",
+                "consumer",
+                "`LogConsumer` without `await`. Its iterator waits for the next record at the end of the log.",
+                fields=("owner", "missed"),
+                properties=("position", "saved_position"),
+                iterator="LogRecord",
+            ),
+        ),
+        imports=("from triplicate.blocking.iterators import RecordBatches",),
+    ),
+    Facade(
         "log_facade",
         "Logs without `await`.",
         (
@@ -150,6 +203,7 @@ FACADES = (
                 "writer",
                 "`LogWriter` without `await`.",
                 properties=("next_offset", "acknowledged_offset", "ledger_id", "is_reduced", "failure"),
+                left_out={"append_numbered": "`LogProducer.append` calls it"},
             ),
             Twin(
                 "log:LogReader",
@@ -184,11 +238,31 @@ FACADES = (
                 "BlockingLogs",
                 "logs",
                 "`Logs` without `await`. Create it with `BlockingClient.logs`.",
-                on_loop=("acting_for", "read_range"),
+                on_loop=("acting_for", "read_range", "records", "backwards"),
                 handle=False,
+                extra=(
+                    "def __getitem__(self, name: str) -> BlockingLog:",
+                    '    """One log by name, for programs that read and write records. Nothing is read yet."""',
+                    "    return BlockingLog(self._loop, self._loop.run(lambda: self._logs[name]))",
+                    "",
+                ),
+            ),
+            Twin(
+                "log:Log",
+                "BlockingLog",
+                "log",
+                "`Log` without `await`. Its iterator delivers all records from the first on, and then new ones.",
+                fields=("name",),
+                on_loop=("records", "backwards"),
+                handle=False,
+                extra=("def __iter__(self) -> BlockingLogRecords:", "    return self.records()", ""),
             ),
         ),
-        imports=("from triplicate.blocking.iterators import EntryBatches",),
+        imports=(
+            "from triplicate.blocking.iterators import EntryBatches",
+            "from triplicate.blocking.record_facade import BlockingBackwardReader, BlockingLogConsumer, BlockingLogProducer",
+            "from triplicate.blocking.record_facade import BlockingLogRecords",
+        ),
     ),
     Facade(
         "database_facade",
@@ -265,8 +339,17 @@ def _parsed(module: ModuleType) -> ast.Module:
     return ast.parse(inspect.getsource(module))
 
 
-def methods_of(original: type) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, ModuleType]]:
-    """The public methods and properties that a class itself defines, in order, without class methods."""
+def methods_of(original: type, *, inherited: bool) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, ModuleType]]:
+    """The public methods and properties of a class, in order, without class methods.
+
+    Args:
+        inherited: also those of its bases, which come first.
+    """
+    for each in [each for each in reversed(original.__mro__) if each.__module__.startswith("triplicate")] if inherited else [original]:
+        yield from _own_methods(each)
+
+
+def _own_methods(original: type) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, ModuleType]]:
     module = sys.modules[original.__module__]
     for statement in _parsed(module).body:
         if isinstance(statement, ast.ClassDef) and statement.name == original.__name__:
@@ -372,20 +455,24 @@ def _opening(twin: Twin, names: Names) -> list[str]:
     lines += [f"    self.{name} = {twin.attribute}.{name}" for name in twin.fields]
     if twin.iterator == "batched":
         lines.append(f"    self._batches = EntryBatches(loop, {twin.attribute})")
+    if twin.iterator == "records":
+        lines.append(f"    self._batches = RecordBatches(loop, {twin.attribute})")
     return [*lines, ""]
 
 
 def _iterator(twin: Twin, names: Names) -> list[str]:
-    names.add("from triplicate.log import LogEntry", "LogEntry")
+    item = "LogEntry" if twin.iterator in ("LogEntry", "batched") else "LogRecord"
+    names.add(f"from triplicate.log import {item}", item)
     names.add("from typing import Self", "Self")
-    start = ["def __iter__(self) -> Self:", "    return self", "", "def __next__(self) -> LogEntry:"]
-    if twin.iterator == "batched":
+    start = ["def __iter__(self) -> Self:", "    return self", "", f"def __next__(self) -> {item}:"]
+    if twin.iterator in ("batched", "records"):
         return [*start, "    return next(self._batches)", ""]
+    local = item.removeprefix("Log").lower()
     return [
         *start,
-        "    entry = self.next_entry()",
-        '    assert entry is not None, "without a time limit, the reader returns an entry or raises"',
-        "    return entry",
+        f"    {local} = self.next_{local}()",
+        f'    assert {local} is not None, "without a time limit, the reader returns {"an" if local == "entry" else "a"} {local} or raises"',
+        f"    return {local}",
         "",
     ]
 
@@ -405,7 +492,7 @@ def _handle(twin: Twin, names: Names) -> list[str]:
 
 def _class(twin: Twin, names: Names) -> list[str]:
     body = _opening(twin, names)
-    for node, module in methods_of(twin.original):
+    for node, module in methods_of(twin.original, inherited=not twin.base):
         if _is_property(node):
             if node.name in twin.properties:
                 body += _property(twin, node, module, names)
@@ -416,6 +503,7 @@ def _class(twin: Twin, names: Names) -> list[str]:
             body += [closing[0].replace(node.name, "close", 1), *closing[1:]]
         elif node.name in twin.on_loop or has_twin(node):
             body += _method(twin, node, module, names)
+    body += twin.extra
     if twin.iterator:
         body += _iterator(twin, names)
     if twin.handle and not twin.base:

@@ -3,6 +3,8 @@
     async with triplicate.connect("sqlite:///path/of/cluster/metadata.db") as client:
         async with await client.create() as writer:
             entry_id = await writer.append(b"hello")
+        async for record in triplicate.logs(client)["flights"]:
+            print(record.offset, record.value)
 
 `triplicate.blocking` has the same without `await`. Names are loaded when they are first used, so that a process pays only for the
 rooms it enters.
@@ -15,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from triplicate.client import AdvLedgerWriter, Client, ClientSettings, LedgerReader, LedgerWriter, Tail, connect
+    from triplicate.config.log_settings import LogClientSettings
     from triplicate.errors import TriplicateError
     from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState
+    from triplicate.log import LogRecord, Logs, LogSettings, TransactionId
 
 __all__ = [
     "AdvLedgerWriter",
@@ -28,17 +32,34 @@ __all__ = [
     "LedgerReader",
     "LedgerState",
     "LedgerWriter",
+    "LogRecord",
+    "LogSettings",
+    "Logs",
     "Tail",
+    "TransactionId",
     "TriplicateError",
     "connect",
+    "logs",
 ]
 
 _HOMES = {
     "client": ("AdvLedgerWriter", "Client", "ClientSettings", "LedgerReader", "LedgerWriter", "Tail", "connect"),
     "ledger": ("DigestType", "Entry", "LedgerMetadata", "LedgerState"),
     "errors": ("TriplicateError",),
+    "log": ("LogRecord", "LogSettings", "Logs", "TransactionId"),
 }
 _MODULES = ("blocking", "errors")
+
+
+def logs(client: Client, settings: LogClientSettings | None = None) -> Logs:
+    """The logs of a client's cluster: ``triplicate.logs(client)["flights"]`` is one of them.
+
+    Args:
+        settings: how this process writes and reads logs; None: the defaults.
+    """
+    from triplicate.log import Logs
+
+    return Logs(client, settings)
 
 
 def __getattr__(name: str) -> Any:

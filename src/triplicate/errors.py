@@ -238,6 +238,30 @@ class LogReserved(LogError, UsageError):
     """The log belongs to a database, a key-value store or a pipeline, and only its owner may change it. The message names the owner."""
 
 
+class NoSuchConsumer(LogError, UsageError):
+    """The log has no consumer with this name."""
+
+
+class ConsumerOwned(LogError, UsageError):
+    """Refused because another process consumes the log under this name. The message names it."""
+
+
+class ConsumerFenced(LogError):
+    """Another process has taken over, reset or deleted the consumer's saved position; nothing was saved. The message names it."""
+
+
+class SequenceGap(LogError, UsageError):
+    """A producer's sequence number is not the next one. Nothing was appended; the message has the number that is expected."""
+
+
+class ProducerFenced(LogError):
+    """A newer instance of the producer has appended to the log; nothing was appended."""
+
+
+class TooManyProducers(LogError, UsageError):
+    """The log remembers as many producers as it can, and none has been idle for long enough to be forgotten."""
+
+
 class LogKeyMissing(LogError, UsageError):
     """The log is encrypted, and this process lacks the key. The message names the key's id and where keys are looked for."""
 

@@ -63,6 +63,28 @@ def test_truncation_and_deletion(uri: str) -> None:
     assert gone.stderr.startswith("triplicate: no log 'old'")
 
 
+def test_consumers_are_listed_reset_and_deleted_and_settings_altered(uri: str) -> None:
+    at_once("log", "create", "shared", uri=uri)
+    at_once("log", "append", "shared", "a", "b", "c", uri=uri)
+    assert at_once("log", "consumer", "reset", "shared", "billing", "--to", "1", uri=uri).stderr.endswith("goes on at offset 1\n")
+    (found,) = json_at_once("log", "consumers", "shared", uri=uri)
+    assert (found["name"], found["position"], found["lag"], found["truncated"], found["owner"]) == ("billing", 1, 2, 0, None)
+    at_once("log", "consumer", "reset", "shared", "billing", "--to", "2001-01-01T00:00:00Z", uri=uri)
+    assert "billing" in at_once("log", "consumers", "shared", uri=uri).stdout
+    assert json_at_once("log", "consumers", "shared", uri=uri)[0]["position"] == 0
+    refused = at_once("log", "consumer", "reset", "shared", "billing", "--to", "yesterday", uri=uri, check=False)
+    assert (refused.returncode, "'yesterday' is no position" in refused.stderr) == (2, True)
+    at_once("log", "consumer", "delete", "shared", "billing", uri=uri)
+    gone = at_once("log", "consumer", "delete", "shared", "billing", uri=uri, check=False)
+    assert (gone.returncode, "has no consumer 'billing'" in gone.stderr) == (1, True)
+    altered = json_at_once("log", "alter", "shared", "--retain-age-s", "3600", "--roll-size-bytes", "1048576", uri=uri)
+    assert (altered["settings"]["retain_age_s"], altered["settings"]["roll_size_bytes"]) == (3600.0, 1048576)
+    assert at_once("log", "alter", "shared", uri=uri, check=False).returncode == 2
+    wrong = at_once("log", "alter", "shared", "--write-quorum", "1", uri=uri, check=False)
+    assert wrong.returncode == 1
+    assert at_once("log", "read", "shared", "--from", "2001-01-01T00:00:00Z", uri=uri).stdout == "a\nb\nc\n"
+
+
 @pytest.mark.parametrize(
     "verb",
     [("append", "x"), ("append", "x", "--take-over"), ("truncate", "latest", "--yes"), ("delete", "--yes"), ("delete", "--yes", "--force")],

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from triplicate_simulator.checkers.history import Checker, History, Verdict
+from triplicate_simulator.checkers.numbered_events import NumberedSubmitted
 
 Session = tuple[str, str, int]
 """One writer of one log: log, name, and epoch."""
@@ -246,6 +247,8 @@ def one_record_at_one_offset(history: History, verdict: Verdict) -> None:
             written.update((event.log, record) for record in event.records)
         elif isinstance(event, BatchStaged):
             written.update((event.log, record) for ledger in event.ledgers for record in ledger)
+        elif isinstance(event, NumberedSubmitted):
+            written.add((event.log, event.record))
     records: dict[tuple[str, int], tuple[bytes, str]] = {}
     places: dict[tuple[str, bytes], tuple[int, str]] = {}
     for event in history.of(LogRead):

@@ -29,7 +29,7 @@ EXPECTED = tuple(
         r"/triplicate/[^/]+/incarnations/bookie-\d+",
         r"/triplicate/[^/]+/nodes/[^/]+",
         r"/triplicate/[^/]+/logs/[^/]+",
-        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|requests|snapshots)",
+        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|requests|snapshots|producers)",
         r"/triplicate/[^/]+/databases/[^/]+",
         r"/triplicate/[^/]+/databases/[^/]+/candidates",
         # Checked by `find_unreferenced` against the lists of logs.

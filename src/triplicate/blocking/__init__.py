@@ -3,8 +3,8 @@
 A background thread runs an event loop. Every call passes its coroutine to the loop and waits for the result. Several threads may use one
 object, one call at a time. A thread that runs an event loop must use `triplicate.connect` instead.
 
-`ledger_facade`, `log_facade` and `database_facade` are generated from the async classes by ``scripts/blocking.py``. The classes for logs
-and databases are loaded at their first use.
+`ledger_facade`, `log_facade`, `record_facade` and `database_facade` are generated from the async classes by ``scripts/blocking.py``.
+The classes for logs and databases are loaded at their first use.
 """
 
 from __future__ import annotations
@@ -20,20 +20,27 @@ from triplicate.blocking.ledger_facade import BlockingAdvWriter, BlockingHandle,
 if TYPE_CHECKING:
     from triplicate.blocking.database_facade import BlockingDatabases
     from triplicate.blocking.log_facade import (
+        BlockingLog,
         BlockingLogReader,
         BlockingLogs,
         BlockingLogWriter,
         BlockingRangeReader,
         BlockingStagingWriter,
     )
+    from triplicate.blocking.record_facade import BlockingBackwardReader, BlockingLogConsumer, BlockingLogProducer, BlockingLogRecords
 
 __all__ = [
     "BackgroundLoop",
     "BlockingAdvWriter",
+    "BlockingBackwardReader",
     "BlockingClient",
     "BlockingDatabases",
     "BlockingHandle",
+    "BlockingLog",
+    "BlockingLogConsumer",
+    "BlockingLogProducer",
     "BlockingLogReader",
+    "BlockingLogRecords",
     "BlockingLogWriter",
     "BlockingLogs",
     "BlockingRangeReader",
@@ -46,7 +53,8 @@ __all__ = [
 
 _LAZY_EXPORTS = {
     "database_facade": ("BlockingDatabases",),
-    "log_facade": ("BlockingLogReader", "BlockingLogWriter", "BlockingLogs", "BlockingRangeReader", "BlockingStagingWriter"),
+    "log_facade": ("BlockingLog", "BlockingLogReader", "BlockingLogWriter", "BlockingLogs", "BlockingRangeReader", "BlockingStagingWriter"),
+    "record_facade": ("BlockingBackwardReader", "BlockingLogConsumer", "BlockingLogProducer", "BlockingLogRecords"),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from triplicate.errors import TriplicateError
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from triplicate.blocking.background_loop import BackgroundLoop
     from triplicate.client import Tail
     from triplicate.ledger import Entry
-    from triplicate.log import LogEntry, RangeReader
+    from triplicate.log import BackwardReader, LogEntry, LogRecord, LogRecords, RangeReader
 
 TAIL_BATCH_ENTRIES = 1024
 RANGE_BATCH_ENTRIES = 64
@@ -48,6 +48,41 @@ class BlockingTail:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+class RecordBatches:
+    """The records of a `LogRecords` or `BackwardReader` one by one. Its reader is closed at the end."""
+
+    def __init__(self, loop: BackgroundLoop, reader: LogRecords | BackwardReader) -> None:
+        self._loop = loop
+        self._reader = reader
+        self._ready: deque[LogRecord] = deque()
+
+    def next_record(self, timeout_s: float | None = None) -> LogRecord | None:
+        """The next record, or None at the end, or if there is none within the time."""
+        if not self._ready:
+            self._ready.extend(self._loop.call(self._fetch(TAIL_BATCH_ENTRIES, timeout_s)))
+        return self._ready.popleft() if self._ready else None
+
+    def next_records(self, limit: int, timeout_s: float | None = None) -> list[LogRecord]:
+        """Up to `limit` records, those that were fetched before first."""
+        if not self._ready:
+            return self._loop.call(self._fetch(limit, timeout_s))
+        return [self._ready.popleft() for _ in range(min(limit, len(self._ready)))]
+
+    def __next__(self) -> LogRecord:
+        record = self.next_record()
+        if record is None:
+            raise StopIteration
+        return record
+
+    async def _fetch(self, limit: int, timeout_s: float | None) -> list[LogRecord]:
+        reader = self._reader
+        # Only `LogRecords` waits, and so only its twin has a time limit.
+        records = await (reader.next_records(limit) if timeout_s is None else cast("LogRecords", reader).next_records(limit, timeout_s))
+        if not records and timeout_s is None:
+            await reader.aclose()
+        return records
 
 
 class EntryBatches:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from triplicate.blocking.iterators import EntryBatches
-from triplicate.log import USER
+from triplicate.blocking.record_facade import BlockingBackwardReader, BlockingLogConsumer, BlockingLogProducer, BlockingLogRecords
+from triplicate.log import EARLIEST, LATEST, USER
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -17,17 +18,21 @@ if TYPE_CHECKING:
     from triplicate.log import (
         Buffer,
         Columns,
+        ConsumerInfo,
         Examination,
         Head,
         JoinResult,
+        Log,
         LogEntry,
         LogReader,
+        LogRecord,
         Logs,
         LogSegment,
         LogSettings,
         LogWriter,
         OffsetRange,
         Owner,
+        Position,
         Producer,
         PublisherState,
         PublishResult,
@@ -82,6 +87,10 @@ class BlockingLogWriter:
         """
         return self._loop.call(self._writer.append(value, key=key, timestamp_us=timestamp_us, headers=headers))
 
+    def producer(self, name: str, *, epoch: int = 0) -> BlockingLogProducer:
+        """A producer, which names its records by sequence numbers: one that is appended again is there once. See `LogWriter.producer`."""
+        return BlockingLogProducer(self._loop, self._loop.call(self._writer.producer(name, epoch=epoch)))
+
     def append_many(
         self,
         values: Sequence[Buffer | None],
@@ -105,7 +114,6 @@ class BlockingLogWriter:
         timestamps_us: Sequence[int] | None = None,
         headers: Sequence[RecordHeaders] | None = None,
         transaction_ids: Sequence[int] | None = None,
-        producer: Producer | None = None,
     ) -> range:
         """Append records as exactly one entry of the ledger; waits for room. Returns their offsets once acknowledged.
 
@@ -113,13 +121,7 @@ class BlockingLogWriter:
         """
         return self._loop.call(
             self._writer.append_entry(
-                values,
-                preamble=preamble,
-                keys=keys,
-                timestamps_us=timestamps_us,
-                headers=headers,
-                transaction_ids=transaction_ids,
-                producer=producer,
+                values, preamble=preamble, keys=keys, timestamps_us=timestamps_us, headers=headers, transaction_ids=transaction_ids
             )
         )
 
@@ -132,18 +134,11 @@ class BlockingLogWriter:
         timestamps_us: Sequence[int] | None = None,
         headers: Sequence[RecordHeaders] | None = None,
         transaction_ids: Sequence[int] | None = None,
-        producer: Producer | None = None,
     ) -> concurrent.futures.Future[range]:
         """As `append_entry`, without waiting for room: the future becomes the offsets. See `LogWriter.append_entry_nowait`."""
         return self._loop.start(
             lambda: self._writer.append_entry_nowait(
-                values,
-                preamble=preamble,
-                keys=keys,
-                timestamps_us=timestamps_us,
-                headers=headers,
-                transaction_ids=transaction_ids,
-                producer=producer,
+                values, preamble=preamble, keys=keys, timestamps_us=timestamps_us, headers=headers, transaction_ids=transaction_ids
             )
         )
 
@@ -304,21 +299,6 @@ class BlockingLogs:
         self._loop = loop
         self._logs = logs
 
-    def acting_for(self, purpose: Purpose) -> BlockingLogs:
-        """The same logs for a program that acts for a database, a key-value store or a pipeline, and may change its logs.
-
-        See `Logs.acting_for`.
-        """
-        return BlockingLogs(self._loop, self._loop.run(lambda: self._logs.acting_for(purpose)))
-
-    def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER, key_id: str = "") -> Head:
-        """Create an empty log. See `Logs.create`."""
-        return self._loop.call(self._logs.create(name, settings, purpose=purpose, key_id=key_id))
-
-    def rotate_key(self, name: str, key_id: str | None = None) -> Head:
-        """Let the records of an encrypted log be encrypted under another key from the writer's next segment on. See `Logs.rotate_key`."""
-        return self._loop.call(self._logs.rotate_key(name, key_id))
-
     def names(self) -> list[str]:
         """Names of all logs, sorted. See `Logs.names`."""
         return self._loop.call(self._logs.names())
@@ -335,21 +315,13 @@ class BlockingLogs:
         """The living writer, or None. See `Logs.owner`."""
         return self._loop.call(self._logs.owner(name))
 
-    def delete(self, name: str, *, force: bool = False) -> None:
-        """Delete a log and all its ledgers. It can be repeated after an interruption. See `Logs.delete`."""
-        self._loop.call(self._logs.delete(name, force=force))
-
-    def writer(self, name: str, *, owner: str, take_over: bool = True) -> BlockingLogWriter:
-        """Become the writer of a log. Everything acknowledged before is kept, and earlier writers are fenced. See `Logs.writer`."""
-        return BlockingLogWriter(self._loop, self._loop.call(self._logs.writer(name, owner=owner, take_over=take_over)))
+    def end_offset(self, name: str) -> int:
+        """Offset after the last record that may be read now. See `Logs.end_offset`."""
+        return self._loop.call(self._logs.end_offset(name))
 
     def reader(self, name: str, start_offset: int = 0, *, include_control: bool = False) -> BlockingLogReader:
         """Read from an offset on, then follow the log. See `Logs.reader`."""
         return BlockingLogReader(self._loop, self._loop.call(self._logs.reader(name, start_offset, include_control=include_control)))
-
-    def end_offset(self, name: str) -> int:
-        """Offset after the last record that may be read now. See `Logs.end_offset`."""
-        return self._loop.call(self._logs.end_offset(name))
 
     def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.
@@ -361,6 +333,106 @@ class BlockingLogs:
     def read_range(self, planned: OffsetRange) -> BlockingRangeReader:
         """Read one planned range. Only its ledger is needed, unless that was rewritten since the planning. See `Logs.read_range`."""
         return BlockingRangeReader(self._loop, self._loop.run(lambda: self._logs.read_range(planned)))
+
+    def records(self, name: str, from_: Position = EARLIEST, *, to: Position | None = None) -> BlockingLogRecords:
+        """The records of a log one by one: ``async for record in logs.records("flights")``. It follows the log, or ends at `to`.
+
+        See `Logs.records`.
+        """
+        return BlockingLogRecords(self._loop, self._loop.run(lambda: self._logs.records(name, from_, to=to)))
+
+    def backwards(self, name: str, from_: Position = LATEST, *, skip_lost: bool = False) -> BlockingBackwardReader:
+        """The records before a position one by one, the last first, down to the log's first offset. See `Logs.backwards`."""
+        return BlockingBackwardReader(self._loop, self._loop.run(lambda: self._logs.backwards(name, from_, skip_lost=skip_lost)))
+
+    def last_record(self, name: str) -> LogRecord | None:
+        """The last record that may be read now; None if the log has none. Raises as `backwards`. See `Logs.last_record`."""
+        return self._loop.call(self._logs.last_record(name))
+
+    def offset_at(self, name: str, position: Position) -> int:
+        """The offset of a position; the log's readable end for a time or a transaction id behind its last record. See `Logs.offset_at`."""
+        return self._loop.call(self._logs.offset_at(name, position))
+
+    def consumer(
+        self,
+        name: str,
+        consumer: str,
+        *,
+        start: Position = EARLIEST,
+        save_interval_s: float | None = None,
+        skip_truncated: bool = False,
+        owner: str = "",
+        take_over: bool = False,
+    ) -> BlockingLogConsumer:
+        """Read a log under a name whose position is kept in the cluster. See `Logs.consumer`."""
+        return BlockingLogConsumer(
+            self._loop,
+            self._loop.call(
+                self._logs.consumer(
+                    name,
+                    consumer,
+                    start=start,
+                    save_interval_s=save_interval_s,
+                    skip_truncated=skip_truncated,
+                    owner=owner,
+                    take_over=take_over,
+                )
+            ),
+        )
+
+    def consumers(self, name: str) -> list[ConsumerInfo]:
+        """The named consumers of a log, by name. Raises NoSuchLog. See `Logs.consumers`."""
+        return self._loop.call(self._logs.consumers(name))
+
+    def reset_consumer(self, name: str, consumer: str, position: Position, *, force: bool = False) -> int:
+        """Let a consumer, which may be new, go on at a position. Returns its offset. See `Logs.reset_consumer`."""
+        return self._loop.call(self._logs.reset_consumer(name, consumer, position, force=force))
+
+    def delete_consumer(self, name: str, consumer: str, *, force: bool = False) -> None:
+        """Forget a consumer and its position. Raises NoSuchConsumer; ConsumerOwned: a process consumes, and `force` is False.
+
+        See `Logs.delete_consumer`.
+        """
+        self._loop.call(self._logs.delete_consumer(name, consumer, force=force))
+
+    def acting_for(self, purpose: Purpose) -> BlockingLogs:
+        """The same logs for a program that acts for a database, a key-value store or a pipeline, and may change its logs.
+
+        See `Logs.acting_for`.
+        """
+        return BlockingLogs(self._loop, self._loop.run(lambda: self._logs.acting_for(purpose)))
+
+    def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER, key_id: str = "") -> Head:
+        """Create an empty log. See `Logs.create`."""
+        return self._loop.call(self._logs.create(name, settings, purpose=purpose, key_id=key_id))
+
+    def rotate_key(self, name: str, key_id: str | None = None) -> Head:
+        """Let the records of an encrypted log be encrypted under another key from the writer's next segment on. See `Logs.rotate_key`."""
+        return self._loop.call(self._logs.rotate_key(name, key_id))
+
+    def delete(self, name: str, *, force: bool = False) -> None:
+        """Delete a log and all its ledgers. It can be repeated after an interruption. See `Logs.delete`."""
+        self._loop.call(self._logs.delete(name, force=force))
+
+    def alter(self, name: str, changes: Mapping[str, int | float | str]) -> Head:
+        """Change settings of a log. Retention is applied by them from now on; a living writer uses the others from its next segment on.
+
+        See `Logs.alter`.
+        """
+        return self._loop.call(self._logs.alter(name, changes))
+
+    def writer(self, name: str, *, owner: str = "", take_over: bool = True) -> BlockingLogWriter:
+        """Become the writer of a log. Everything acknowledged before is kept, and earlier writers are fenced. See `Logs.writer`."""
+        return BlockingLogWriter(self._loop, self._loop.call(self._logs.writer(name, owner=owner, take_over=take_over)))
+
+    def producer(self, name: str, producer: str, *, epoch: int = 0, owner: str = "", take_over: bool = True) -> BlockingLogProducer:
+        """Become the writer of a log for one producer that numbers its records: ``async with await logs.producer("flights", "orders-1")``.
+
+        See `Logs.producer`.
+        """
+        return BlockingLogProducer(
+            self._loop, self._loop.call(self._logs.producer(name, producer, epoch=epoch, owner=owner, take_over=take_over))
+        )
 
     def truncate(self, name: str, offset: int) -> int:
         """Remove the records before an offset; whole segments before it are deleted. Returns the first readable offset.
@@ -460,3 +532,48 @@ class BlockingLogs:
         See `Logs.repair`.
         """
         return self._loop.call(self._logs.repair(name, end=end, by=by))
+
+    def __getitem__(self, name: str) -> BlockingLog:
+        """One log by name, for programs that read and write records. Nothing is read yet."""
+        return BlockingLog(self._loop, self._loop.run(lambda: self._logs[name]))
+
+
+class BlockingLog:
+    """`Log` without `await`. Its iterator delivers all records from the first on, and then new ones."""
+
+    def __init__(self, loop: BackgroundLoop, log: Log) -> None:
+        self._loop = loop
+        self._log = log
+        self.name = log.name
+
+    def records(self, from_: Position = EARLIEST, *, to: Position | None = None) -> BlockingLogRecords:
+        """See `Logs.records`. See `Log.records`."""
+        return BlockingLogRecords(self._loop, self._loop.run(lambda: self._log.records(from_, to=to)))
+
+    def backwards(self, from_: Position = LATEST, *, skip_lost: bool = False) -> BlockingBackwardReader:
+        """See `Logs.backwards`. See `Log.backwards`."""
+        return BlockingBackwardReader(self._loop, self._loop.run(lambda: self._log.backwards(from_, skip_lost=skip_lost)))
+
+    def last_record(self) -> LogRecord | None:
+        """See `Logs.last_record`. See `Log.last_record`."""
+        return self._loop.call(self._log.last_record())
+
+    def writer(self, *, owner: str = "", take_over: bool = True) -> BlockingLogWriter:
+        """See `Logs.writer`. See `Log.writer`."""
+        return BlockingLogWriter(self._loop, self._loop.call(self._log.writer(owner=owner, take_over=take_over)))
+
+    def producer(self, producer: str, *, epoch: int = 0, owner: str = "", take_over: bool = True) -> BlockingLogProducer:
+        """See `Logs.producer`. See `Log.producer`."""
+        return BlockingLogProducer(self._loop, self._loop.call(self._log.producer(producer, epoch=epoch, owner=owner, take_over=take_over)))
+
+    def consumer(
+        self, consumer: str, *, start: Position = EARLIEST, save_interval_s: float | None = None, skip_truncated: bool = False
+    ) -> BlockingLogConsumer:
+        """See `Logs.consumer`. See `Log.consumer`."""
+        return BlockingLogConsumer(
+            self._loop,
+            self._loop.call(self._log.consumer(consumer, start=start, save_interval_s=save_interval_s, skip_truncated=skip_truncated)),
+        )
+
+    def __iter__(self) -> BlockingLogRecords:
+        return self.records()

@@ -136,6 +136,14 @@ class LogClientSettings:
         low=60,
         high=1e10,
     )
+    producer_idle_s: float = setting(
+        7 * 86400.0,
+        "A log remembers 500 producers. Beyond them, a producer that has not appended for this time, by the log's time, is forgotten for "
+        "a new one; if there is none, the new one is refused.",
+        unit="seconds",
+        low=0,
+        high=1e10,
+    )
     janitor_interval_s: float = setting(
         600.0,
         "Interval at which a database node checks the logs of the cluster for deletions. One node does it each time. 0 disables this.",

@@ -18,33 +18,45 @@ from triplicate.log.core.payload import (
     decode_header,
 )
 from triplicate.log.core.payload_encoder import Columns
+from triplicate.log.core.positions import EARLIEST, LATEST, Position, TransactionId
 from triplicate.log.core.snapshot_format import CHUNK_BYTES, SnapshotHeader
 from triplicate.log.core.snapshot_list import LogLength, Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
 from triplicate.log.janitor import Chore, Janitor
 from triplicate.log.living_writers import has_living_writer
+from triplicate.log.log import Log
 from triplicate.log.logs import Logs
 from triplicate.log.publishing.joining import JoinResult
 from triplicate.log.publishing.publication import PublishResult
 from triplicate.log.publishing.staging import StagedLedger, StagingOrigin, StagingWriter
+from triplicate.log.reading.backward_reader import BackwardReader
+from triplicate.log.reading.log_consumer import ConsumerInfo, LogConsumer
 from triplicate.log.reading.log_entries import LogEntry
 from triplicate.log.reading.log_reader import LogReader
+from triplicate.log.reading.log_record import LogRecord
+from triplicate.log.reading.log_records import LogRecords
 from triplicate.log.reading.range_reader import RangeReader
 from triplicate.log.store.key_file import add_key, read_keys
 from triplicate.log.upkeep.log_snapshots import LogSnapshots
 from triplicate.log.upkeep.repair import Examination, LostLedger
 from triplicate.log.upkeep.rewriter import RewriteResult, maintain
 from triplicate.log.upkeep.snapshot_ledgers import SnapshotReader, SnapshotWriter
+from triplicate.log.writing.log_producer import Appended, LogProducer
 from triplicate.log.writing.log_writer import LogWriter
 
 __all__ = [
     "CHUNK_BYTES",
+    "EARLIEST",
     "ENTRY_LIMIT_BYTES",
     "ENTRY_TARGET_BYTES",
     "HEADER_KEY_LIMIT_BYTES",
+    "LATEST",
     "USER",
+    "Appended",
+    "BackwardReader",
     "Buffer",
     "Chore",
     "Columns",
+    "ConsumerInfo",
     "EntryView",
     "Examination",
     "Head",
@@ -52,10 +64,15 @@ __all__ = [
     "JoinResult",
     "KeySource",
     "KnownKeys",
+    "Log",
     "LogClientSettings",
+    "LogConsumer",
     "LogEntry",
     "LogLength",
+    "LogProducer",
     "LogReader",
+    "LogRecord",
+    "LogRecords",
     "LogSegment",
     "LogSettings",
     "LogSnapshots",
@@ -65,6 +82,7 @@ __all__ = [
     "OffsetRange",
     "Owner",
     "PageLimits",
+    "Position",
     "Producer",
     "PublishResult",
     "PublisherState",
@@ -84,6 +102,7 @@ __all__ = [
     "StagedLedger",
     "StagingOrigin",
     "StagingWriter",
+    "TransactionId",
     "add_key",
     "check_key_id",
     "decode_entry",

@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from triplicate.config.log_settings import LogClientSettings, LogSettings
-from triplicate.errors import CorruptionError, FormatError, LedgerError, LogKeyMissing, NoSuchLog, NotEnoughBookies, TriplicateError
+from triplicate.errors import (
+    CorruptionError,
+    FormatError,
+    LedgerError,
+    LogKeyMissing,
+    NoSuchLog,
+    NotEnoughBookies,
+    TriplicateError,
+)
 from triplicate.ledger import check_quorums
 from triplicate.log.core import head_changes
+from triplicate.log.core.alteration import alter_settings, altered_settings
 from triplicate.log.core.encryption import ENTRIES, EncryptionBlock, KeySource, check_key_id, derive_cipher, require_key
 from triplicate.log.core.head import USER, Head, LogSegment, Owner, PublisherState, Purpose, check_text
 from triplicate.log.core.head_changes import DEFAULT_LIMITS, PageLimits
-from triplicate.log.core.locate import OffsetRange
 from triplicate.log.core.purposes import check_purpose, check_retention
-from triplicate.log.core.quorums import placeable_copies, quorums_for
+from triplicate.log.core.quorums import full_quorums, placeable_copies, quorums_for
+from triplicate.log.log import Log
 from triplicate.log.publishing import joining, publication, publishers
 from triplicate.log.publishing.joining import JoinResult
 from triplicate.log.publishing.publication import PublishResult
 from triplicate.log.publishing.request_server import RequestServer
 from triplicate.log.publishing.staging import StagedLedger, StagingOrigin, StagingWriter
-from triplicate.log.reading import range_reader
-from triplicate.log.reading.log_reader import LogReader, head_for, readable_end
-from triplicate.log.reading.range_reader import RangeReader
-from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
+from triplicate.log.readable_logs import ReadableLogs
+from triplicate.log.store.head_store import HeadDecision, StoredHead
 from triplicate.log.store.ledger_ports import LedgerClient
-from triplicate.log.store.log_encryption import LogEncryption, staging_mark
+from triplicate.log.store.log_encryption import staging_mark
 from triplicate.log.store.log_metrics import LogMetrics
-from triplicate.log.store.ownership import await_no_owner, claim, live_owner, release
+from triplicate.log.store.ownership import await_no_owner, claim, release
 from triplicate.log.store.segments import create_segment, machines_of, password_of
 from triplicate.log.upkeep import orphans, repair, truncation
 from triplicate.log.upkeep.log_snapshots import LogSnapshots
 from triplicate.log.upkeep.repair import Examination
 from triplicate.log.upkeep.rewriter import Rewriter, RewriteResult
+from triplicate.log.writing.log_producer import LogProducer
 from triplicate.log.writing.log_writer import LogWriter
 from triplicate.log.writing.segment_transitions import SegmentTransitions, take_over
 
@@ -43,7 +51,7 @@ _PROBE = EncryptionBlock("probe", bytes(16), 0, 0, 0, 0, 0)
 """A cipher is derived once before a log demands a key, so that a missing package is found then."""
 
 
-class Logs:
+class Logs(ReadableLogs):
     """Named logs over one client. Holds no connection of its own; close the client when done.
 
     Args:
@@ -61,17 +69,12 @@ class Logs:
         *,
         keys: KeySource | None = None,
     ) -> None:
-        self.client = client
-        self._metrics = client.metrics
-        self.settings = settings if settings is not None else LogClientSettings()
-        self._store = HeadStore(client.metadata, client.host, self.settings, limits)
+        super().__init__(client, settings, limits, keys=keys)
         self._acting_for = USER
-        self._encryption = LogEncryption(client.host, self.settings, keys)
 
-    @property
-    def store(self) -> HeadStore:
-        """The heads of all logs in the metadata, for background work."""
-        return self._store
+    def __getitem__(self, name: str) -> Log:
+        """One log by name, for programs that read and write records. Nothing is read yet."""
+        return Log(name, self)
 
     def acting_for(self, purpose: Purpose) -> Logs:
         """The same logs for a program that acts for a database, a key-value store or a pipeline, and may change its logs.
@@ -142,22 +145,6 @@ class Logs:
 
         return (await self._store.change(name, decide)).head
 
-    async def names(self) -> list[str]:
-        """Names of all logs, sorted."""
-        return await self._store.names()
-
-    async def head(self, name: str) -> Head:
-        """Read the present head. Raises NoSuchLog."""
-        return (await self._store.read(name)).head
-
-    async def segments(self, name: str) -> list[LogSegment]:
-        """Every segment, oldest first, the open one last. Raises NoSuchLog."""
-        return await self._store.segments(name)
-
-    async def owner(self, name: str) -> Owner | None:
-        """The living writer, or None."""
-        return await live_owner(self._store, name)
-
     async def delete(self, name: str, *, force: bool = False) -> None:
         """Delete a log and all its ledgers. It can be repeated after an interruption.
 
@@ -167,18 +154,50 @@ class Logs:
         check_purpose(name, (await self._store.read_deleted(name)).head, self._acting_for)
         await truncation.delete_log(self.client, self._store, name, force=force)
 
-    async def writer(self, name: str, *, owner: str, take_over: bool = True) -> LogWriter:
+    async def alter(self, name: str, changes: Mapping[str, int | float | str]) -> Head:
+        """Change settings of a log. Retention is applied by them from now on; a living writer uses the others from its next segment on.
+
+        Records that the log has stay where they are. Segments with fewer copies than the new settings ask for are marked, and
+        `raise_copies`, or the janitor, makes the others.
+
+        Args:
+            changes: new values by names of `LogSettings`.
+
+        Returns:
+            The changed head.
+
+        Raises:
+            NoSuchLog, LogReserved. ArgumentError: an unknown setting, a value out of its bounds, quorums that contradict one another, or
+            retention for a log that is truncated behind snapshots. Nothing was changed.
+        """
+        log_id = (await self._admit(name)).log_id
+
+        async def decide(stored: StoredHead) -> HeadDecision | None:
+            head = stored.head
+            if head.log_id != log_id:
+                raise NoSuchLog(f"log {name!r} was deleted and created again")
+            settings = altered_settings(head.settings, changes)
+            check_quorums(settings.ensemble_size, settings.write_quorum, settings.ack_quorum)
+            check_retention(name, settings, head.purpose)
+            if settings == head.settings:
+                return None
+            pages = await self._store.pages(name, head) if full_quorums(settings) != full_quorums(head.settings) else {}
+            return alter_settings(head, settings, pages, self._store.token()), ()
+
+        return (await self._store.change(name, decide)).head
+
+    async def writer(self, name: str, *, owner: str = "", take_over: bool = True) -> LogWriter:
         """Become the writer of a log. Everything acknowledged before is kept, and earlier writers are fenced.
 
         Args:
-            owner: name of this writer, for messages.
+            owner: name of this writer, for messages; empty: that of the client's host.
             take_over: False: raise LogOwned while another writer is alive.
 
         Raises:
             NoSuchLog, LogReserved, LogOwned, LogFenced (lost every race against other take-overs), NotEnoughBookies, RecoveryFailed.
             LogKeyMissing, ConfigError: the log is encrypted, and its key cannot be had; the present writer was not disturbed.
         """
-        me = Owner(check_text("the owner's name", owner), self._store.token())
+        me = Owner(check_text("the owner's name", self._own_name(owner)), self._store.token())
         self._encryption.check(name, await self._admit(name))
         await claim(self._store, name, me, take_over=take_over)
         try:
@@ -187,50 +206,28 @@ class Logs:
             await release(self._store, name, me)
             raise
 
+    async def producer(self, name: str, producer: str, *, epoch: int = 0, owner: str = "", take_over: bool = True) -> LogProducer:
+        """Become the writer of a log for one producer that numbers its records: ``async with await logs.producer("flights", "orders-1")``.
+
+        Several producers share one writer by `LogWriter.producer`. Arguments and errors as there and for `writer`.
+        """
+        writer = await self.writer(name, owner=owner or producer, take_over=take_over)
+        try:
+            return (await writer.producer(producer, epoch=epoch)).owning()
+        except BaseException:
+            await writer.abandon()
+            raise
+
     async def _take_over(self, name: str, me: Owner) -> LogWriter:
-        stored, ledger = await take_over(self.client, self._store, self.settings, name, me, open_next=True)
+        taken = await take_over(self.client, self._store, self.settings, name, me, open_next=True)
+        head, ledger = taken.head, taken.ledger
         assert ledger is not None, "a take-over for writing opens a segment"
-        head = stored.head
         self.client.host.trace("log.taken_over", log=name, epoch=head.epoch, owner=me.name, ledger=ledger.ledger_id, first=head.closed_end)
         metrics = LogMetrics(self._metrics, name)
         metrics.take_overs.inc()
         requests = RequestServer(self.client, self._store, self.settings, name) if publication.serves_publishers(head) else None
-        transitions = SegmentTransitions(name, self.client, self._store, self.settings, head, requests, self._encryption)
+        transitions = SegmentTransitions(name, self.client, self._store, self.settings, head, requests, self._encryption, taken.producers)
         return await LogWriter.open(transitions, self.settings, metrics, head, me, ledger)
-
-    async def reader(self, name: str, start_offset: int = 0, *, include_control: bool = False) -> LogReader:
-        """Read from an offset on, then follow the log.
-
-        Args:
-            include_control: also deliver control records (segment headers, no-ops, aborts).
-
-        Raises:
-            NoSuchLog. OffsetTruncated: the offset lies before the first. ArgumentError: below 0 or beyond the end.
-        """
-        head = await head_for(self._store, name, start_offset)
-        metrics = LogMetrics(self._metrics, name)
-        return LogReader(name, self.client, self._store, self.settings, metrics, head, start_offset, include_control, self._encryption)
-
-    async def end_offset(self, name: str) -> int:
-        """Offset after the last record that may be read now."""
-        return await readable_end(self.client, self._store, self.settings, name)
-
-    async def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
-        """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.
-
-        The offsets of the ranges depend only on start, end, max_records and the begins of segments, not on later changes of the log.
-
-        Args:
-            skip_lost: leave out the records that are lost with their ledger; the ranges have gaps there.
-
-        Raises:
-            NoSuchLog, OffsetTruncated, OffsetGap; ArgumentError: start after end.
-        """
-        return await range_reader.plan(self._store, name, start, end, max_records, skip_lost=skip_lost)
-
-    def read_range(self, planned: OffsetRange) -> RangeReader:
-        """Read one planned range. Only its ledger is needed, unless that was rewritten since the planning."""
-        return RangeReader(self.client, self._store, self.settings, planned, self._encryption)
 
     async def truncate(self, name: str, offset: int) -> int:
         """Remove the records before an offset; whole segments before it are deleted. Returns the first readable offset.

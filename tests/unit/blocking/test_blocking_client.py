@@ -14,7 +14,7 @@ from triplicate import blocking
 from triplicate.bookie import Bookie
 from triplicate.config import BookieSettings
 from triplicate.errors import DuplicateEntry, HandleClosed, LedgerFenced, NoSuchLog, NotEnoughBookies
-from triplicate.log import StagingOrigin
+from triplicate.log import Appended, StagingOrigin
 from triplicate.metadata import ClusterMetadata, open_tree
 from triplicate.runtime import real_host
 
@@ -170,6 +170,39 @@ def test_a_script_writes_and_reads_a_log(uri: str) -> None:
         logs.delete("events")
         with pytest.raises(NoSuchLog):
             logs.head("events")
+
+
+def test_a_script_numbers_its_records_reads_backwards_and_saves_its_place(uri: str) -> None:
+    with blocking.connect(uri) as client:
+        logs = client.logs()
+        logs.create("orders")
+        with logs.producer("orders", "script") as producer:
+            assert producer.append(b"zero", sequence=7) == Appended(7, 0)
+            assert producer.append(b"zero", sequence=7) == Appended(7, 0, is_duplicate=True)
+            assert [each.offset for each in producer.append_many([b"one", b"two"])] == [1, 2]
+            assert producer.last_sequence == 9
+        log = logs["orders"]
+        assert [record.value for record in log.records(1, to="latest")] == [b"one", b"two"]
+        assert [record.offset for record in log.backwards()] == [2, 1, 0]
+        last = log.last_record()
+        assert last is not None
+        assert (last.value, logs.offset_at("orders", last.time)) == (b"two", 1), "both share an entry and its time"
+        with log.consumer("billing") as consumer:
+            for record in consumer:
+                if record.offset == 1:
+                    break
+            assert consumer.save() == 2
+            assert [record.value for record in consumer.next_records()] == [b"two"]
+            assert (consumer.next_record(0.01), consumer.position, consumer.saved_position) == (None, 3, 2)
+        assert [(item.name, item.position, item.lag) for item in logs.consumers("orders")] == [("billing", 2, 1)]
+        with logs.records("orders") as records:
+            assert [next(records).offset for _ in range(3)] == [0, 1, 2]
+            assert records.next_record(0.01) is None
+        assert logs.alter("orders", {"retain_age_s": 60}).settings.retain_age_s == 60.0
+        for record in log:
+            assert record.value == b"zero"
+            break
+        logs.delete("orders")
 
 
 def test_a_script_makes_renames_drops_and_undeletes_a_database(uri: str) -> None:

@@ -70,6 +70,8 @@ class LogLoad:
     """Per guest."""
     publish_wait_s: float = field(default=30.0, repr=False)
     """Time that a publisher waits for a living writer."""
+    producers: int = field(default=0, repr=False)
+    """Producers that number their records, and append them again after unknown outcomes."""
     encrypted: bool = field(default=False, repr=False)
     """Whether the logs are encrypted, and writers rotate their keys. Not drawn: bodies of another size would change every schedule."""
 
@@ -111,7 +113,8 @@ def draw_load(rng: random.Random) -> LogLoad:
     # A random stream of its own, so that the draws above are unchanged by the addition of sweeps.
     load = draw_sweeps(random.Random(repr(load)), load)
     load = draw_publishers(random.Random(f"publishers of {load!r}"), load)
-    return draw_guests(random.Random(f"guests of {load!r}"), load)
+    load = draw_guests(random.Random(f"guests of {load!r}"), load)
+    return replace(load, producers=random.Random(f"producers of {load!r}").choice([0, 1, 2]))
 
 
 def draw_sweeps(rng: random.Random, load: LogLoad) -> LogLoad:

@@ -54,6 +54,8 @@ class LogModel:
         self.ends: dict[str, int] = {}
         """By log, the end that the final reader found: readers that have reached it are done."""
         self.ends_known = asyncio.Event()
+        self.numbered: dict[tuple[str, str], int] = {}
+        """By log and producer, the number after the last one that it has seen acknowledged."""
         self.counted: dict[str, int] = {}
         self._readings = 0
 

@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 from triplicate.client import Client
+from triplicate_simulator.checkers.history import Checker
 from triplicate_simulator.checkers.log_rules import LOG_CHECKERS, EndRead, LogAcquired, LogRead, RetentionSet
+from triplicate_simulator.checkers.numbering_rules import NUMBERING_CHECKERS
 from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.log.log_faults import ASKING, PUBLISHING, WRITING, LostReplies, OwnerFaults, RacingSweeper, kill_bookies
@@ -41,7 +43,7 @@ class LogWorkload(Workload):
     name = "logs"
     load_type = LogLoad
     rooms: ClassVar[tuple[str, ...]] = ("client", "log")
-    checkers = LOG_CHECKERS
+    checkers: ClassVar[dict[str, Checker]] = {**LOG_CHECKERS, **NUMBERING_CHECKERS}
     counted: ClassVar[tuple[str, ...]] = (
         "acknowledged",
         "take_overs",
@@ -60,6 +62,9 @@ class LogWorkload(Workload):
         "answers_lost",
         "metadata_out_of_reach",
         "publish_unknown",
+        "numbered",
+        "numbered_again",
+        "numbered_unknown",
         "publishers_forgotten",
         "published_and_forgotten",
     )
@@ -98,6 +103,7 @@ class LogWorkload(Workload):
             replace(load, sweeps=0),
             replace(load, publishers_kept=10_000),
             replace(load, clocks_apart_s=0.0),
+            replace(load, producers=0),
         ):
             if less != load:
                 yield less

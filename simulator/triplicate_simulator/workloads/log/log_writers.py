@@ -11,6 +11,7 @@ from triplicate.log import Logs, LogWriter
 from triplicate.runtime import TaskScope
 from triplicate_simulator.checkers.log_rules import LogAcknowledged, LogAcquired, LogReadable, LogSubmitted
 from triplicate_simulator.workloads.log.log_model import KEYS, UNKNOWN_OUTCOMES, LogModel, RecordGenerator, records_of, wait_for
+from triplicate_simulator.workloads.log.log_numbering import NumberedAppends
 
 IDLE_S = 3.0
 """Once faults are over, acknowledged records are readable after this time."""
@@ -93,6 +94,7 @@ class _WriterEpoch:
         self._generator = generator
         self._scope = scope
         self._rng = model.rng(name, writer.epoch)
+        self._numbered = NumberedAppends(model, writer, name, writer.epoch)
 
     async def run(self, tenure_s: float) -> bool:
         """Write until the time is over or the log is lost. True if nothing is left to do."""
@@ -160,6 +162,8 @@ class _WriterEpoch:
                 self._model.count("window_full")
             except UNKNOWN_OUTCOMES as error:
                 self._model.count_error(error)
+        if self._model.load.producers:
+            self._scope.spawn(self._numbered.maybe_append(), name="numbered")
 
     async def _prove(self) -> None:
         """Check that appends work once faults are over, and that acknowledged records become readable without a close."""
@@ -168,6 +172,7 @@ class _WriterEpoch:
             values, keys = self._generator.values(1)
             self._note_submitted(values, keys)
             self._note_acknowledged(await writer.append_entry(values, keys=keys), values, keys)
+        await self._numbered.append_last()
         reached = writer.acknowledged_offset
         # An idle writer makes them readable by itself.
         await asyncio.sleep(IDLE_S)

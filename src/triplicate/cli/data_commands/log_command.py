@@ -6,55 +6,30 @@ import asyncio
 import contextlib
 import datetime
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from triplicate.cli.data_commands.ledger_append import open_source
+from triplicate.cli.data_commands.log_consumers import consumer, consumers
 from triplicate.cli.data_commands.log_keys import key, key_option
 from triplicate.cli.data_commands.log_records import FORMATS, RecordPrinter
+from triplicate.cli.data_commands.log_settings_options import alter, settings_options
 from triplicate.cli.data_commands.log_upkeep import repair, sweep
+from triplicate.cli.data_commands.position_param import PositionParam
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.errors import ArgumentError, OffsetTruncated
-from triplicate.log import Head, Logs, LogSegment, LogWriter, SegmentState
-
-EARLIEST, LATEST = "earliest", "latest"
+from triplicate.log import EARLIEST, LATEST, Head, Logs, LogSegment, LogWriter, Position, SegmentState
 
 _name = click.argument("name", metavar="LOG")
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _format = click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="How to write records.")
 _offsets = click.option("--offsets", is_flag=True, help="Put the offset and a tab before each record.")
-
-
-class OffsetParam(click.ParamType[str | int]):
-    """An offset, ``earliest`` or ``latest``."""
-
-    name = "offset"
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> str | int:
-        if value in (EARLIEST, LATEST) or isinstance(value, int):
-            return value  # type: ignore[no-any-return]
-        if not str(value).isdecimal():
-            self.fail(f"{value!r} is no offset; give a number, {EARLIEST} or {LATEST}", param, context)
-        return int(value)
-
-
-def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """An option for every setting that a log keeps."""
-    for field in reversed(fields(LogSettings)):
-        info = field.metadata["setting"]
-        kind: click.ParamType[Any] = click.Choice(info.choices) if info.choices else click.FloatRange(info.low, info.high)
-        if isinstance(field.default, int):
-            kind = click.IntRange(info.low, info.high)
-        unit = f" [{info.unit}]" if info.unit else ""
-        flag = "--" + field.name.replace("_", "-")
-        command = click.option(flag, field.name, type=kind, default=field.default, show_default=True, help=info.help + unit)(command)
-    return command
 
 
 def _run(metadata: str | None, work: Callable[[Logs], Awaitable[None]]) -> None:
@@ -80,7 +55,7 @@ def log() -> None:
 @_name
 @metadata_option
 @key_option
-@_settings_options
+@settings_options
 @_json
 def create(name: str, metadata: str | None, key_id: str, as_json: bool, **settings: Any) -> None:
     """Create an empty log."""
@@ -202,25 +177,24 @@ def report_on_interrupt(name: str, writer: LogWriter) -> Iterator[None]:
 @log.command()
 @_name
 @metadata_option
-@click.option("--from", "start", type=OffsetParam(), default=EARLIEST, show_default=True, help="First offset, or `earliest`.")
-@click.option("--to", "end", type=OffsetParam(), default=LATEST, show_default=True, help="Offset to stop before, or `latest`.")
+@click.option("--from", "start", type=PositionParam(), default=EARLIEST, show_default=True, help="First offset, `earliest`, or a time.")
+@click.option("--to", "end", type=PositionParam(), default=LATEST, show_default=True, help="Offset or time to stop before, or `latest`.")
 @click.option("--count", type=click.IntRange(min=0), help="Stop after this many records.")
 @_format
 @_offsets
-def read(name: str, metadata: str | None, start: str | int, end: str | int, count: int | None, form: str, offsets: bool) -> None:
+def read(name: str, metadata: str | None, start: Position, end: Position, count: int | None, form: str, offsets: bool) -> None:
     """Read the records that exist now."""
 
     if isinstance(start, int) and isinstance(end, int) and end < start:
         raise click.UsageError(f"--to {end} is before --from {start}; records are read in the order of their offsets")
 
     async def work(logs: Logs) -> None:
-        first = await _offset(logs, name, start)
-        last = await _offset(logs, name, LATEST)
+        first = await logs.offset_at(name, start)
+        last = await logs.offset_at(name, LATEST)
         if first > last:
             wait = f"triplicate log tail {name} --from {first}"
             raise ArgumentError(f"log {name!r} ends at offset {last}, {first} is not there yet; wait for it with `{wait}`")
-        if isinstance(end, int):
-            last = min(last, end)
+        last = min(last, await logs.offset_at(name, end))
         if count is not None:
             last = min(last, first + count)
         printer = RecordPrinter(form, with_offsets=offsets)
@@ -240,15 +214,15 @@ def read(name: str, metadata: str | None, start: str | int, end: str | int, coun
 @log.command()
 @_name
 @metadata_option
-@click.option("--from", "start", type=OffsetParam(), default=LATEST, show_default=True, help="First offset, `earliest` or `latest`.")
+@click.option("--from", "start", type=PositionParam(), default=LATEST, show_default=True, help="Offset or time, `earliest`, `latest`.")
 @_format
 @_offsets
-def tail(name: str, metadata: str | None, start: str | int, form: str, offsets: bool) -> None:
+def tail(name: str, metadata: str | None, start: Position, form: str, offsets: bool) -> None:
     """Follow a log: print records as they become readable, until Ctrl-C."""
 
     async def work(logs: Logs) -> None:
         printer = RecordPrinter(form, with_offsets=offsets)
-        async with await logs.reader(name, await _offset(logs, name, start)) as reader:
+        async with await logs.reader(name, await logs.offset_at(name, start)) as reader:
             async for entry in reader:
                 printer.write(entry)
 
@@ -257,16 +231,16 @@ def tail(name: str, metadata: str | None, start: str | int, form: str, offsets: 
 
 @log.command()
 @_name
-@click.argument("offset", type=OffsetParam())
+@click.argument("offset", type=PositionParam())
 @metadata_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def truncate(name: str, offset: str | int, metadata: str | None, yes: bool) -> None:
+def truncate(name: str, offset: Position, metadata: str | None, yes: bool) -> None:
     """Delete the records before OFFSET (`latest`: all records). Space is freed by whole segments."""
     if not yes:
         click.confirm(f"delete the records of log {name} before offset {offset}?", abort=True, err=True)
 
     async def work(logs: Logs) -> None:
-        first = await logs.truncate(name, await _offset(logs, name, offset))
+        first = await logs.truncate(name, await logs.offset_at(name, offset))
         remarks.print(f"log {name} begins at offset {first}")
 
     _run(metadata, work)
@@ -333,15 +307,12 @@ def _print_runs(runs: list[tuple[LogSegment, ...]], as_json: bool) -> None:
     print_table(("first", "end", "segments", "bytes"), cells, right=("first", "end", "segments", "bytes"))
 
 
+log.add_command(alter)
+log.add_command(consumers)
+log.add_command(consumer)
 log.add_command(sweep)
 log.add_command(repair)
 log.add_command(key)
-
-
-async def _offset(logs: Logs, name: str, position: str | int) -> int:
-    if isinstance(position, int):
-        return position
-    return (await logs.head(name)).first_offset if position == EARLIEST else await logs.end_offset(name)
 
 
 async def _describe(logs: Logs, name: str) -> dict[str, Any]:

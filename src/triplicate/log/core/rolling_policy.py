@@ -59,6 +59,10 @@ class RollingPolicy:
         self._is_put_off = False
         self._is_requested = False
 
+    def adopt(self, log: LogSettings) -> None:
+        """The log has these settings from its next segment on."""
+        self._roll_bytes, self._age_s = log.roll_size_bytes, log.roll_age_s
+
     def begin(self, now: float, *, reduced: bool) -> None:
         """A segment has begun; the next ledger, if there was one, is used."""
         self._age_at = now + self._age_s

@@ -137,6 +137,11 @@ async def find_entry(view: LedgerView, index: int, last_entry: int, records: int
     """
     if index == 0 or last_entry < 0:
         return 0
+    return await find_holder(view, index, last_entry, records, first_entry)
+
+
+async def find_holder(view: LedgerView, index: int, last_entry: int, records: int, first_entry: int = 0) -> int:
+    """As `find_entry`; also of the first record it is the entry itself, and no control entry before it."""
     search = EntrySearch(index, first_entry, last_entry, records)
     while (entry_id := search.next_entry()) is not None:
         header = await read_header(view, entry_id)

@@ -255,8 +255,16 @@ async def find_segment(store: HeadStore, name: str, head: Head, offset: int) -> 
     """The segment that holds an offset, or the open one that will; None if the offset lies after the last segment.
 
     Raises:
-        NoNode: the head is out of date. OffsetGap: no segment holds the offset.
+        NoNode: the head is out of date. OffsetGap: no segment holds the offset, or it is lost.
     """
+    segment = await find_listed_segment(store, name, head, offset)
+    if segment is not None:
+        check_not_lost(segment)
+    return segment
+
+
+async def find_listed_segment(store: HeadStore, name: str, head: Head, offset: int) -> LogSegment | None:
+    """As `find_segment`, also where the segment's records are lost."""
     segment = segment_at(head.recent, offset)
     references = head.pages
     reference = reference_at(references, offset)
@@ -274,7 +282,6 @@ async def find_segment(store: HeadStore, name: str, head: Head, offset: int) -> 
             return None
     if segment.first_offset > offset:
         raise OffsetGap(f"log {name!r}: ledger {segment.ledger_id} begins at {segment.first_offset}; no segment holds offset {offset}")
-    check_not_lost(segment)
     return segment
 
 

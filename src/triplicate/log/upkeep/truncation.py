@@ -172,7 +172,11 @@ async def _fence(client: LedgerClient, store: HeadStore, segment: LogSegment) ->
 
 
 async def _delete_nodes(store: HeadStore, name: str) -> None:
-    """Delete the head and all nodes below it, also those of other releases. The head is last, so that the deletion can be repeated."""
+    """Delete the saved positions of consumers, then the head and all nodes below it, also those of other releases.
+
+    The head is last, so that the deletion can be repeated.
+    """
+    await _delete_tree(store, own_paths.consumers_path(store.own_root, name))
     await _delete_tree(store, store.path(name))
 
 

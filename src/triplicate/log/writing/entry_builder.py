@@ -7,14 +7,23 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.payload import Buffer
+from triplicate.log.core.payload import Buffer, Producer
 from triplicate.log.core.payload_encoder import EncodedEntry, add_headers, columns_of, encode_columns
+from triplicate.log.core.producer_table import ProducerTable
+
+Producers = ProducerTable[asyncio.Future[range]]
+"""The producers that a writer knows; repetitions wait for the futures of their entries."""
 
 
 class EntryBuilder:
-    """Collects single records in order. All of them share the future of their entry."""
+    """Collects single records in order. All of them share the future of their entry.
 
-    def __init__(self) -> None:
+    Args:
+        producer: of the records, with the sequence number of the first; None: they have none.
+    """
+
+    def __init__(self, producer: Producer | None = None) -> None:
+        self.producer = producer
         self.size_bytes = 0
         """The bytes that its records occupy in the window."""
         self.future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
@@ -44,7 +53,7 @@ class EntryBuilder:
         columns = columns_of(self._values, keys=keys, timestamps_us=times)
         if any(headers is not None for headers in self._headers):
             add_headers(columns, self._headers)
-        return encode_columns(columns, compressor)
+        return encode_columns(columns, compressor, producer=self.producer)
 
 
 def joined(ranges: Sequence[range]) -> Sequence[int]:

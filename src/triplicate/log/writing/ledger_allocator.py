@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.errors import NotEnoughBookies, TriplicateError
 from triplicate.log.core.head import Quorums
+from triplicate.log.core.quorums import full_quorums
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient
 from triplicate.log.store.segments import create_segment
 
@@ -81,6 +82,13 @@ class LedgerAllocator:
             # In this order, so that a writer that takes the spare during the deletion gets the new one.
             replaced, self.spare = self.spare, SpareLedger(ledger, reduced, clock.monotonic())
             await delete_unused(self._client, None if replaced is None else replaced.ledger)
+
+    async def adopt(self, log: LogSettings) -> None:
+        """Create ledgers by other settings of the log from now on. A spare with other quorums is deleted."""
+        async with self._turn:
+            before, self._log = self._log, log
+            if full_quorums(before) != full_quorums(log) or before.ack_quorum != log.ack_quorum:
+                await self._discard()
 
     def pop(self) -> SpareLedger | None:
         """Return the spare ledger and forget it. The caller lists it or discards it."""

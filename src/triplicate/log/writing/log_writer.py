@@ -19,7 +19,7 @@ from triplicate.log.core.compression import Compressor
 from triplicate.log.core.encrypted_entries import encrypt_entry
 from triplicate.log.core.encryption import LedgerEncryptor
 from triplicate.log.core.head import Head, LogSegment, Owner
-from triplicate.log.core.payload import Buffer, Producer, RecordHeaders, encode_record_headers
+from triplicate.log.core.payload import Buffer, RecordHeaders, encode_record_headers
 from triplicate.log.core.payload_encoder import (
     NOOP,
     EncodedEntry,
@@ -44,7 +44,6 @@ from triplicate.log.core.writer_machine import (
     Phase,
     ReportIdle,
     ResolveEntry,
-    RollBegun,
     RollChecked,
     SegmentListed,
     SegmentOpened,
@@ -58,16 +57,16 @@ from triplicate.log.core.writer_machine import (
 )
 from triplicate.log.store.ledger_ports import LedgerAppender
 from triplicate.log.store.log_metrics import LogMetrics
-from triplicate.log.writing.entry_builder import EntryBuilder, joined
+from triplicate.log.writing.entry_builder import EntryBuilder, Producers, joined
 from triplicate.log.writing.idle_noop_timer import IdleNoopTimer
-from triplicate.log.writing.segment_roller import SegmentRoller
+from triplicate.log.writing.log_producer import Appended, LogProducer, NumberedRecord, repeated_append
+from triplicate.log.writing.segment_roller import SegmentRoller, WriterSide
 from triplicate.log.writing.segment_transitions import SegmentTransitions
+from triplicate.log.writing.writer_state import Waiter, WriterState
 from triplicate.runtime import AdmissionWindow, TaskScope, Timer, fail
 
-_Waiter = asyncio.Future[range] | None
 
-
-class LogWriter:
+class LogWriter(WriterState):
     """Made by `Logs.writer`; use it with ``async with`` or `close` it.
 
     All methods raise `LogFenced` once another writer has taken the log over; records not acknowledged by then have an unknown outcome.
@@ -81,7 +80,7 @@ class LogWriter:
         metrics: LogMetrics,
         head: Head,
         owner: Owner,
-        machine: WriterMachine[_Waiter],
+        machine: WriterMachine[Waiter],
         ledger: LedgerAppender,
     ) -> None:
         self.name = transitions.name
@@ -89,23 +88,22 @@ class LogWriter:
         self.owner = owner
         self.start_offset = machine.next_offset
         """Offset of the first record that this writer writes."""
+        super().__init__(machine)
         self._transitions = transitions
         self._clock = transitions.client.host.clock
         self._settings = settings
         self._metrics = metrics
-        self._machine = machine
         self._ledger = ledger
         """The open segment's ledger; while segments are switched, the ledger that was used last."""
         self._compressor = Compressor(head.settings.compression)
         self._encryptor: LedgerEncryptor | None = None
         self._window = AdmissionWindow(settings.window_entries, settings.window_bytes)
-        self._builder: EntryBuilder | None = None
         self._flush_timer: Timer | None = None
         self.idle_noop = IdleNoopTimer(self._clock, settings.idle_noop_delay_s, self._append_idle_noop)
         self._idle = asyncio.Event()
         """Set when a closing writer has nothing pending, and at the end; `close` waits for it."""
         self._scope = TaskScope(f"log {self.name}", on_failure=lambda error: self._step(WriterFailed(error)))
-        self._roller = SegmentRoller(transitions, settings, metrics, head, self._scope, self)
+        self._roller = SegmentRoller(transitions, settings, metrics, head, self._scope, WriterSide(machine, self._step))
 
     @classmethod
     async def open(
@@ -126,7 +124,7 @@ class LogWriter:
             LogFenced: another writer has taken the log over.
         """
         assert head.open is not None, "a writer is made after its take-over"
-        machine: WriterMachine[_Waiter] = WriterMachine(transitions.name, owner.name, head.epoch, head.open, head.last_time_us)
+        machine: WriterMachine[Waiter] = WriterMachine(transitions.name, owner.name, head.epoch, head.open, head.last_time_us)
         writer = cls(transitions, settings, metrics, head, owner, machine, ledger)
         try:
             await writer._open_segment()
@@ -140,48 +138,6 @@ class LogWriter:
             await writer.abandon()
             raise
         return writer
-
-    # State.
-
-    @property
-    def next_offset(self) -> int:
-        """Offset of the next record to be accepted, unless publishers' records come before it."""
-        return self._machine.next_offset + (len(self._builder) if self._builder is not None else 0)
-
-    @property
-    def acknowledged_offset(self) -> int:
-        """Offset after the last acknowledged record."""
-        return self._machine.acknowledged_offset
-
-    @property
-    def ledger_id(self) -> int:
-        """The open segment's ledger."""
-        return self._machine.segment.listed.ledger_id
-
-    @property
-    def is_reduced(self) -> bool:
-        """Whether the open segment has fewer copies than the log asks for, because bookies are short."""
-        return self._machine.segment.listed.reduced is not None
-
-    @property
-    def failure(self) -> BaseException | None:
-        """Why it stopped, or None while it works."""
-        return self._machine.failure
-
-    @property
-    def rolls(self) -> int:
-        """The number of segments that this writer has opened after its first."""
-        return self._machine.rolls
-
-    @property
-    def repairs(self) -> int:
-        """The number of segments that had to be recovered because they broke."""
-        return self._machine.repairs
-
-    @property
-    def admitted(self) -> int:
-        """The number of records of publishers that were listed at its rolls: they lie between the records of this writer."""
-        return self._machine.published_between
 
     # Appending.
 
@@ -201,7 +157,8 @@ class LogWriter:
         await self._window.admit(0, cost)
         try:
             self._check_usable()
-            if self._builder is not None and self._builder.size_bytes + cost > self._settings.entry_target_bytes:
+            waiting = self._builder
+            if waiting is not None and (waiting.size_bytes + cost > self._settings.entry_target_bytes or waiting.producer is not None):
                 self._flush()
                 self._check_usable()  # The ledger may have refused the entry.
         except BaseException:
@@ -214,10 +171,68 @@ class LogWriter:
         if builder.size_bytes >= self._settings.entry_target_bytes:
             self._flush()
         elif self._flush_timer is None:
-            linger_s = 0.0 if self._machine.is_idle else self._settings.linger_s
-            self._flush_timer = self._clock.call_at(self._clock.monotonic() + linger_s, self._flush)
+            self._flush_later()
         offsets = await asyncio.shield(builder.future)
         return offsets[slot]
+
+    async def producer(self, name: str, *, epoch: int = 0) -> LogProducer:
+        """A producer, which names its records by sequence numbers: one that is appended again is there once.
+
+        Args:
+            name: of the producer, the same for all its lives.
+            epoch: raise it so that an older instance of the producer, which may still be alive, cannot append any more.
+
+        Raises:
+            LogFenced, HandleClosed: see the class. ProducerFenced: a newer instance has appended. ArgumentError: no valid name or epoch.
+        """
+        self._check_usable()
+        producer = LogProducer(self, name, epoch)
+        await self._transitions.keep_producers(self.epoch, self.owner)
+        self.producers.check_epoch(name, producer.id, epoch)
+        return producer
+
+    @property
+    def producers(self) -> Producers:
+        """The producers that the log knows."""
+        return self._transitions.producers
+
+    async def append_numbered(self, record: NumberedRecord) -> Appended:
+        """As `append`, for `LogProducer`: a record that the log has is not appended again.
+
+        Raises:
+            SequenceGap, ProducerFenced, TooManyProducers: nothing was appended.
+        """
+        cost = record.cost
+        self._check_usable()
+        await self._window.admit(0, cost)
+        try:
+            self._check_usable()
+            waiting, now_us = self._builder, self._machine.wall_time_us
+            sequence, repeated = record.check(self.producers, now_us)
+            if repeated is None and waiting is not None and not record.fits(waiting, self._settings.entry_target_bytes):
+                self._flush()
+                self._check_usable()
+        except BaseException:
+            self._window.release(0, cost)
+            raise
+        if repeated is not None:
+            self._window.release(0, cost)
+            return await repeated_append(repeated)
+        if self._builder is None:
+            self._builder = record.new_builder(sequence)
+        builder = self._builder
+        slot = record.add_to(builder, self.producers, sequence, now_us)
+        if builder.size_bytes >= self._settings.entry_target_bytes:
+            self._flush()
+        elif self._flush_timer is None:
+            self._flush_later()
+        offsets = await asyncio.shield(builder.future)
+        return Appended(sequence, offsets[slot])
+
+    def _flush_later(self) -> None:
+        """Flush after the linger time, or in the next turn of the loop if nothing is outstanding."""
+        linger_s = 0.0 if self._machine.is_idle else self._settings.linger_s
+        self._flush_timer = self._clock.call_at(self._clock.monotonic() + linger_s, self._flush)
 
     async def append_many(
         self,
@@ -248,7 +263,6 @@ class LogWriter:
         timestamps_us: Sequence[int] | None = None,
         headers: Sequence[RecordHeaders] | None = None,
         transaction_ids: Sequence[int] | None = None,
-        producer: Producer | None = None,
     ) -> range:
         """Append records as exactly one entry of the ledger; waits for room. Returns their offsets once acknowledged.
 
@@ -256,7 +270,7 @@ class LogWriter:
             RecordTooLarge: they exceed 4 MiB encoded; nothing was sent. ArgumentError: no values, or columns of different lengths.
         """
         columns = columns_of(values, keys=keys, timestamps_us=timestamps_us, headers=headers, transaction_ids=transaction_ids)
-        encoded = encode_columns(columns, self._compressor, preamble=preamble, producer=producer)
+        encoded = encode_columns(columns, self._compressor, preamble=preamble)
         return await (self._try_send(encoded) or await self._send(encoded))
 
     def append_entry_nowait(
@@ -268,7 +282,6 @@ class LogWriter:
         timestamps_us: Sequence[int] | None = None,
         headers: Sequence[RecordHeaders] | None = None,
         transaction_ids: Sequence[int] | None = None,
-        producer: Producer | None = None,
     ) -> asyncio.Future[range]:
         """As `append_entry`, without waiting for room: the future becomes the offsets.
 
@@ -277,7 +290,7 @@ class LogWriter:
         """
         self._check_usable()
         columns = columns_of(values, keys=keys, timestamps_us=timestamps_us, headers=headers, transaction_ids=transaction_ids)
-        future = self._try_send(encode_columns(columns, self._compressor, preamble=preamble, producer=producer))
+        future = self._try_send(encode_columns(columns, self._compressor, preamble=preamble))
         if future is None:
             raise WindowFull(f"log {self.name!r}: the window of unacknowledged entries is full; await append_entry instead")
         return future
@@ -374,7 +387,7 @@ class LogWriter:
                 case StopWriter():
                     self._stop(command)
 
-    def _send_entry(self, entry: PendingEntry[_Waiter], first_index: int) -> None:
+    def _send_entry(self, entry: PendingEntry[Waiter], first_index: int) -> None:
         machine, ledger = self._machine, self._ledger
         wall_time_us = wall_time_after(machine.wall_time_us, self._clock.wall_us())
         encoded, encryptor = entry.encoded, self._encryptor
@@ -404,11 +417,13 @@ class LogWriter:
             self._step(WriterFailed(broken))  # An invariant does not hold: appenders must not wait for ever.
             raise
 
-    def _resolve(self, entry: PendingEntry[_Waiter]) -> None:
+    def _resolve(self, entry: PendingEntry[Waiter]) -> None:
         metrics, encoded = self._metrics, entry.encoded
         metrics.appended.inc(encoded.count)
         metrics.entries.inc()
         metrics.bytes.inc(encoded.size_bytes)
+        if encoded.producer is not None:
+            self.producers.acknowledge(encoded.producer, encoded.count, entry.first_offset, self._machine.wall_time_us)
         waiter = entry.waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(entry.offsets)
@@ -430,7 +445,7 @@ class LogWriter:
             self._machine.enqueue(PendingEntry(NOOP, None, 0, has_readers=False))
             self._perform()
 
-    def _stop(self, command: StopWriter[_Waiter]) -> None:
+    def _stop(self, command: StopWriter[Waiter]) -> None:
         error = command.error
         if isinstance(error, LogFenced):
             self._metrics.fenced.inc()
@@ -444,39 +459,6 @@ class LogWriter:
             fail(builder.future, error)
         self._window.fail(error)
         self._idle.set()
-
-    # For `SegmentRoller`.
-
-    @property
-    def can_roll(self) -> bool:
-        """Whether the segment accepts entries and the writer is not about to end."""
-        return self._machine.can_roll
-
-    @property
-    def segment_bytes(self) -> int:
-        """Bytes sent to the open segment."""
-        return self._machine.segment.size_bytes
-
-    @property
-    def has_records(self) -> bool:
-        """Whether the open segment holds records, or is about to."""
-        return self._machine.has_records
-
-    def check_roll_at(self, size_bytes: int) -> None:
-        """Call `SegmentRoller.consider` before each entry from this size of the segment on."""
-        self._machine.roll_check_bytes = size_bytes
-
-    def begin_roll(self) -> None:
-        """Close the open segment and continue in the next one as soon as everything sent is acknowledged."""
-        self._step(RollBegun())
-
-    def resume(self) -> None:
-        """Send what waits."""
-        self._step(RollChecked())
-
-    def lose(self, error: TriplicateError) -> None:
-        """End the writer: the log belongs to another writer, or was deleted."""
-        self._step(LogLost(error))
 
     # Segments.
 
@@ -531,6 +513,7 @@ class LogWriter:
         await self._transitions.begin(ledger, payload)
         self._check_not_ended()
         machine.step(SegmentOpened(len(payload), wall_time_us))
+        self._compressor = Compressor(self._transitions.settings.compression)
         self._roller.begin(reduced=self.is_reduced)
         self._perform()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import LogFenced, NoSuchLog, TriplicateError
 from triplicate.log.core.head import Head
 from triplicate.log.core.rolling_policy import RollingPolicy, RollStep
+from triplicate.log.core.writer_machine import Event, LogLost, RollBegun, RollChecked, WriterMachine
 from triplicate.log.store.log_metrics import LogMetrics
 from triplicate.log.writing.ledger_allocator import spare_age_s
 from triplicate.log.writing.segment_transitions import SegmentTransitions
@@ -45,6 +47,49 @@ class RollingWriter(Protocol):
         """Another writer has the log."""
 
 
+class WriterSide:
+    """A writer's machine, as its roller uses it (RollingWriter).
+
+    Args:
+        step: steps the machine and carries out its commands.
+    """
+
+    def __init__(self, machine: WriterMachine[Any], step: Callable[[Event], None]) -> None:
+        self._machine = machine
+        self._step = step
+
+    @property
+    def can_roll(self) -> bool:
+        """Whether the segment accepts entries and the writer is not about to end."""
+        return self._machine.can_roll
+
+    @property
+    def segment_bytes(self) -> int:
+        """Bytes sent to the open segment."""
+        return self._machine.segment.size_bytes
+
+    @property
+    def has_records(self) -> bool:
+        """Whether the open segment holds records, or is about to."""
+        return self._machine.has_records
+
+    def check_roll_at(self, size_bytes: int) -> None:
+        """Call `SegmentRoller.consider` before each entry from this size of the segment on."""
+        self._machine.roll_check_bytes = size_bytes
+
+    def begin_roll(self) -> None:
+        """Close the open segment and continue in the next one as soon as everything sent is acknowledged."""
+        self._step(RollBegun())
+
+    def resume(self) -> None:
+        """Send what waits."""
+        self._step(RollChecked())
+
+    def lose(self, error: TriplicateError) -> None:
+        """End the writer: the log belongs to another writer, or was deleted."""
+        self._step(LogLost(error))
+
+
 class SegmentRoller:
     """Rolls the segments of one writer. It has one timer, and a task while a preparation runs.
 
@@ -73,8 +118,9 @@ class SegmentRoller:
         self._begun = asyncio.Event()
 
     def begin(self, *, reduced: bool) -> None:
-        """A segment has begun."""
+        """A segment has begun. The log's settings may be others since the one before."""
         now = self._host.clock.monotonic()
+        self._policy.adopt(self._transitions.settings)
         self._metrics.reduced.set(reduced)
         self._policy.begin(now, reduced=reduced)
         self._begun.set()

@@ -9,10 +9,10 @@ otherwise a take-over that cannot continue would end a writer that can.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from triplicate.config.log_settings import LogClientSettings
+from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.errors import (
     BadVersion,
     ConfigError,
@@ -34,7 +34,8 @@ from triplicate.log.core.encrypted_entries import encrypt_entry
 from triplicate.log.core.encryption import LedgerEncryptor
 from triplicate.log.core.head import Head, LogSegment, Owner
 from triplicate.log.core.payload_encoder import encode_control
-from triplicate.log.core.quorums import degraded_quorums
+from triplicate.log.core.producer_table import ProducerState
+from triplicate.log.core.quorums import degraded_quorums, full_quorums, reduced_quorums
 from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient
 from triplicate.log.store.log_encryption import LogEncryption
@@ -42,16 +43,33 @@ from triplicate.log.store.ownership import release, renew
 from triplicate.log.store.segments import create_segment, recover_segment
 from triplicate.log.upkeep.orphans import discard
 from triplicate.log.upkeep.truncation import tidy
+from triplicate.log.writing.entry_builder import Producers
 from triplicate.log.writing.ledger_allocator import LedgerAllocator, SpareLedger, delete_unused
+from triplicate.log.writing.producer_node import change_of_producers, count_producers, create_node, read_producers
 from triplicate.metadata import TreeOperation
 from triplicate.runtime import fault_point, sleep
 
 OWNER_RETRY_S = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A log that was taken over.
+
+    Args:
+        head: as it was changed.
+        producers: what is durable of its producers; None: it has none.
+        ledger: of the open segment, or None.
+    """
+
+    head: Head
+    producers: Sequence[ProducerState] | None
+    ledger: LedgerAppender | None
+
+
 async def take_over(
     client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, owner: Owner, *, open_next: bool
-) -> tuple[StoredHead, LedgerAppender | None]:
+) -> Taken:
     """Begin a new epoch.
 
     Args:
@@ -77,7 +95,7 @@ async def take_over(
             if taken is None and ledger is not None:
                 ledger.abandon()
         if taken is not None:
-            return taken, ledger
+            return taken
         await sleep(client.host.clock, backoff.next_s())
     raise LogFenced(f"log {name!r}: {settings.take_over_attempts} take-overs lost against others; let one writer have it")
 
@@ -96,7 +114,7 @@ async def _fence_and_list(
     owner: Owner,
     opened: LogSegment | None,
     ledger: LedgerAppender | None,
-) -> StoredHead | None:
+) -> Taken | None:
     """Fence the open segment of a head, and list it as closed and the next as open. None if another take-over was first."""
     head = stored.head
     try:
@@ -114,14 +132,33 @@ async def _fence_and_list(
         opened = replace(opened, first_offset=head.closed_end if closed is None else closed.end_offset)
     change = head_changes.take_over(head, closed, opened, owner, store.token(), store.limits)
     try:
-        return await store.commit(name, stored, change)
+        producers = await _durable_producers(client, store, settings, name, closed)
+    except TriplicateError:
+        await delete_unused(client, ledger)
+        raise
+    extra = () if producers is None else (change_of_producers(store, name, producers, change.head.closed_end),)
+    try:
+        return Taken((await store.commit(name, stored, change, extra)).head, producers, ledger)
     except BadVersion:
         await discard(client, store, name, ledger)
         return None
     except ConnectionLost:
         current = await store.read(name)
         # If this take-over is not listed now, it may have been before. Listed ledgers stay; the sweep of orphans deletes the others.
-        return current if _lists(current.head, change.head) else None
+        return Taken(current.head, producers, ledger) if _lists(current.head, change.head) else None
+
+
+async def _durable_producers(
+    client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, closed: LogSegment | None
+) -> Sequence[ProducerState] | None:
+    """What is durable of the producers of a log, with the segment that was recovered; None for a log without producers.
+
+    Their node is read after the segment was fenced: its writer may have created it for the first record of a producer.
+    """
+    saved = await read_producers(store, name, closed)
+    if saved is None or closed is None:
+        return saved
+    return await count_producers(client, settings, closed.ledger_id, closed.first_offset, saved)
 
 
 def _lists(current: Head, changed: Head) -> bool:
@@ -146,6 +183,7 @@ class SegmentTransitions:
     Args:
         publications: None where the writer lists nothing for publishers.
         encryption: the keys of this process.
+        producers: what was durable at the take-over; None: the log has no producers.
     """
 
     def __init__(
@@ -157,6 +195,7 @@ class SegmentTransitions:
         head: Head,
         publications: PublishSource | None,
         encryption: LogEncryption,
+        producers: Sequence[ProducerState] | None,
     ) -> None:
         self.name = name
         self._encryption = encryption
@@ -168,8 +207,24 @@ class SegmentTransitions:
         self.log_id = head.log_id
         self._store = store
         self._settings = settings
-        self._log = head.settings
+        self.settings = head.settings
+        """The log's settings as they were read last."""
+        self.producers = Producers(name, producers or (), int(settings.producer_idle_s * 1_000_000))
+        self._has_producers = producers is not None
+        """Whether the log has a node of its producers."""
         self._next = LedgerAllocator(client, settings, head.settings, custom_of(name, head.epoch))
+
+    async def keep_producers(self, epoch: int, owner: Owner) -> None:
+        """See that what producers append is remembered, before the first of them does. Raises LogFenced."""
+        if not self._has_producers:
+            await create_node(self._store, self.name, epoch, owner)
+            self._has_producers = True
+
+    def _counted(self, end_offset: int) -> tuple[TreeOperation, ...]:
+        """The change of the producers' node where a segment is closed: what was acknowledged, and nothing that waits."""
+        if not self._has_producers:
+            return ()
+        return (change_of_producers(self._store, self.name, self.producers.durable(), end_offset),)
 
     async def retry(self, once: Callable[[bool], Awaitable[None]], *, broken: bool) -> None:
         """Retry a change of segments until it succeeds, for a limited time.
@@ -201,13 +256,13 @@ class SegmentTransitions:
 
     async def recover(self, segment: LogSegment) -> LogSegment:
         """Fence, close and count a segment of this log."""
-        return await recover_segment(self.client, self._settings, self._log, segment)
+        return await recover_segment(self.client, self._settings, self.settings, segment)
 
     def mark_degraded(self, closed: LogSegment, ledger: LedgerAppender) -> LogSegment:
         """A closed segment as the head lists it: entries may lack copies where its ledger ever went on without a bookie."""
         if not ledger.has_missed_bookies or closed.reduced is not None:
             return closed
-        return replace(closed, reduced=degraded_quorums(self._log))
+        return replace(closed, reduced=degraded_quorums(self.settings))
 
     @property
     def spare(self) -> SpareLedger | None:
@@ -225,9 +280,16 @@ class SegmentTransitions:
         """
         await self._next.prepare(full=full)
         head = (await self._store.read(self.name)).head
+        if head.settings != self.settings:
+            await self._adopt(head.settings)
+            await self._next.prepare(full=full)
         # A server that is behind may show an earlier epoch, never a later one.
         if head.epoch > epoch:
             raise LogFenced(f"log {self.name!r} was taken over (epoch {head.epoch}) from the writer of epoch {epoch}")
+
+    async def _adopt(self, settings: LogSettings) -> None:
+        self.settings = settings
+        await self._next.adopt(settings)
 
     async def ensure_next(self) -> None:
         """Create the next ledger unless it exists, with as many copies as possible."""
@@ -313,14 +375,23 @@ class SegmentTransitions:
             if (head.open.ledger_id if head.open else None) == (opened.ledger_id if opened else None):
                 return None
             closing = closed
+            if head.open is not None and head.open.reduced is not None and closed.reduced is None:
+                closing = replace(closed, reduced=head.open.reduced)  # The log asks for more copies since this segment began.
             if head.open is not None and head.open.ledger_id != closed.ledger_id:
                 # An earlier attempt of this writer was applied after all. Its segment was never used.
                 closing = await self.recover(head.open)
             if opened is None:
-                return head_changes.roll(head, closing, None, self._store.token(), self._store.limits), ()
+                change = head_changes.roll(head, closing, None, self._store.token(), self._store.limits)
+                return change, self._counted(closing.end_offset)
             published, extra = await self._collect_published(stored, closing.end_offset)
             following = replace(opened, first_offset=closing.end_offset + sum(segment.records for segment in published))
-            return head_changes.roll(head, closing, following, self._store.token(), self._store.limits, published), extra
+            if head.settings != self.settings:
+                made = opened.reduced if opened.reduced is not None else full_quorums(self.settings)
+                following = replace(following, reduced=reduced_quorums(head.settings, made))
+            return head_changes.roll(head, closing, following, self._store.token(), self._store.limits, published), (
+                *extra,
+                *self._counted(closing.end_offset),
+            )
 
         try:
             stored = await self._store.change(self.name, decide)
@@ -328,6 +399,8 @@ class SegmentTransitions:
             if self._publish_source is None or not self._publish_source.discard_ready():
                 raise
             stored = await self._store.change(self.name, decide)
+        if stored.head.settings != self.settings:
+            await self._adopt(stored.head.settings)
         return stored.head.open
 
     async def _collect_published(self, stored: StoredHead, first_offset: int) -> tuple[Sequence[LogSegment], Sequence[TreeOperation]]:

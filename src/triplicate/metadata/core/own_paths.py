@@ -96,6 +96,21 @@ def forgotten_path(root: str, log: str) -> str:
     return f"{log_path(root, log)}/forgotten"
 
 
+def producers_path(root: str, log: str) -> str:
+    """The table of a log's producers."""
+    return f"{log_path(root, log)}/producers"
+
+
+def consumers_path(root: str, log: str) -> str:
+    """Children: the named consumers of a log, percent-encoded."""
+    return f"{root}/subscriptions/{check_name(log, 'log')}"
+
+
+def consumer_path(root: str, log: str, consumer: str) -> str:
+    """The saved position of a named consumer."""
+    return f"{consumers_path(root, log)}/{encode_name(consumer)}"
+
+
 def clock_path(root: str) -> str:
     """A node written to read the clock of the metadata store: its ``mtime`` is the store's time."""
     return f"{root}/clock"

@@ -19,7 +19,6 @@ from triplicate.log import (
     LogEntry,
     Logs,
     LogSettings,
-    Producer,
     Quorums,
     RewriteResult,
     SegmentState,
@@ -68,6 +67,7 @@ async def all_seen(logs: Logs, name: str, end: int) -> list[tuple[Any, ...]]:
 async def write_rich(logs: Logs, name: str, owner: str, count: int) -> None:
     """Entries with everything that an entry can have."""
     async with await logs.writer(name, owner=owner) as writer:
+        producer = await writer.producer(owner, epoch=3)
         for number in range(count):
             await writer.append_entry(
                 [b"value %d" % number + b"." * 300, None],
@@ -76,8 +76,8 @@ async def write_rich(logs: Logs, name: str, owner: str, count: int) -> None:
                 timestamps_us=[number, -number],
                 transaction_ids=[number, number + 1],
                 preamble=b"preamble %d" % number,
-                producer=Producer(b"p" * 16, 3, number),
             )
+            await producer.append(b"numbered %d" % number, sequence=number)
             await writer.control("abort", {"number": number})
         await writer.append_entry([b"last"])
 
@@ -99,17 +99,17 @@ def test_reduced_segments_get_all_their_copies_and_nothing_that_is_read_changes(
         stage.bookies.writable = ["bookie-0", "bookie-1", "bookie-2"]
         (old,) = await logs.segments("l")
         assert old.reduced == Quorums(2, 2)
-        before = await all_seen(logs, "l", 11)
+        before = await all_seen(logs, "l", 16)
         payloads = [entry.payload for entry in stage.bookies.ledger(old.ledger_id).entries]
         done = await logs.raise_copies("l")
-        assert done == RewriteResult(1, 1, 11, old.size_bytes)
+        assert done == RewriteResult(1, 1, 16, old.size_bytes)
         (new,) = await logs.segments("l")
         assert (new.reduced, new.state) == (None, SegmentState.CLOSED)
         assert new == replace(old, ledger_id=new.ledger_id, reduced=None)
         metadata = stage.bookies.ledger(new.ledger_id).metadata
         assert (metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum) == (3, 3, 2)
         assert [entry.payload for entry in stage.bookies.ledger(new.ledger_id).entries] == payloads
-        assert await all_seen(logs, "l", 11) == before
+        assert await all_seen(logs, "l", 16) == before
         assert list(stage.bookies.ledgers) == [new.ledger_id], "the old ledger is gone"
         assert await logs.raise_copies("l") == RewriteResult()
 
@@ -136,18 +136,18 @@ def test_small_neighbours_become_one_segment_and_nothing_that_is_read_changes() 
         logs = stage.logs(AT_ONCE)
         await logs.create("l", QUICK)
         await write_rich(logs, "l", "w", 12)
-        before = await all_seen(logs, "l", 25)
+        before = await all_seen(logs, "l", 37)
         old = await logs.segments("l")
         assert len(old) > 3
         done = await logs.merge_small("l")
-        assert (done.segments, done.ledgers, done.records) == (len(old), 1, 25)
+        assert (done.segments, done.ledgers, done.records) == (len(old), 1, 37)
         (new,) = await logs.segments("l")
-        assert (new.first_offset, new.end_offset) == (0, 25)
+        assert (new.first_offset, new.end_offset) == (0, 37)
         assert (new.min_time_us, new.max_time_us) == (old[0].min_time_us, old[-1].max_time_us)
         ledger = stage.bookies.ledger(new.ledger_id)
         assert (new.size_bytes, new.last_entry) == (ledger.metadata.length, ledger.metadata.last_entry_id)
-        assert await all_seen(logs, "l", 25) == before
-        for offset in range(25):
+        assert await all_seen(logs, "l", 37) == before
+        for offset in range(37):
             async with await logs.reader("l", offset) as reader:
                 entry = await reader.next_entry(5)
                 assert entry is not None

@@ -1,0 +1,189 @@
+"""The nodes of named consumers: saved positions, changed by compare-and-set, and who consumes at present.
+
+The position's node alone is safe: every opening writes its token there, so a process that opened the consumer before finds another version
+and cannot save. The ephemeral node below it serves liveness and messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triplicate.errors import BadVersion, ConsumerFenced, ConsumerOwned, NodeExists, NoNode, SessionExpired, TriplicateError
+from triplicate.log.core.consumer_state import ConsumerState, decode_consumer, encode_consumer
+from triplicate.log.core.head import Owner, decode_owner, encode_owner
+from triplicate.log.store.head_store import HeadStore
+from triplicate.metadata import DeleteNode, own_paths
+from triplicate.runtime import sleep
+
+OWNER_PAUSE_S = 0.05
+RENEW_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConsumer:
+    """A consumer's position and the version of its node."""
+
+    state: ConsumerState
+    version: int
+
+
+class ConsumerNodes:
+    """The nodes of one consumer.
+
+    Args:
+        log, name: the log, and the consumer's name.
+    """
+
+    def __init__(self, store: HeadStore, log: str, name: str) -> None:
+        self._store = store
+        self.log = log
+        self._name = name
+        self._path = own_paths.consumer_path(store.own_root, log, name)
+        self._owner_path = f"{self._path}/owner"
+
+    def __str__(self) -> str:
+        return f"consumer {self._name!r} of log {self.log!r}"
+
+    async def read(self, *, synced: bool = False) -> StoredConsumer | None:
+        """The saved position; None: there is no such consumer."""
+        if synced:
+            await self._store.persist(lambda: self._store.tree.sync(self._path))
+        try:
+            data, stat = await self._store.persist(lambda: self._store.tree.get(self._path))
+        except NoNode:
+            return None
+        return StoredConsumer(decode_consumer(data, self.log, self._name), stat.version)
+
+    async def write(self, state: ConsumerState, version: int | None) -> StoredConsumer:
+        """Create the node (version None), or change it from exactly this version. An unknown outcome is resolved.
+
+        Raises:
+            ConsumerFenced: the node has another version; nothing was changed by this call.
+        """
+        store, data = self._store, encode_consumer(state)
+
+        async def attempt() -> StoredConsumer:
+            try:
+                if version is None:
+                    await store.tree.create(self._path, data, parents=True)
+                    return StoredConsumer(state, 0)
+                return StoredConsumer(state, (await store.tree.set(self._path, data, version)).version)
+            except (BadVersion, NodeExists, NoNode):
+                await store.tree.sync(self._path)
+                try:
+                    found, stat = await store.tree.get(self._path)
+                except NoNode:
+                    raise ConsumerFenced(f"{self} was deleted: its position was not saved") from None
+                current = decode_consumer(found, self.log, self._name)
+                if current == state:
+                    return StoredConsumer(current, stat.version)  # An attempt whose answer was lost.
+                raise ConsumerFenced(
+                    f"{self} belongs to {current.owner.name!r} now, at offset {current.position}: position {state.position} of "
+                    f"{state.owner.name!r} was not saved"
+                ) from None
+
+        return await store.persist(attempt)
+
+    async def delete(self) -> bool:
+        """Delete the consumer. False: there was none."""
+
+        async def attempt() -> bool:
+            for path in (self._owner_path, self._path):
+                try:
+                    await self._store.tree.delete(path)
+                except NoNode:
+                    if path == self._path:
+                        return False
+            return True
+
+        return await self._store.persist(attempt)
+
+    # Who consumes.
+
+    async def live_owner(self) -> Owner | None:
+        """The process whose session lives, or None."""
+        try:
+            data, _ = await self._store.persist(lambda: self._store.tree.get(self._owner_path))
+        except NoNode:
+            return None
+        return decode_owner(data, str(self))
+
+    async def await_no_owner(self) -> None:
+        """Return when nobody consumes.
+
+        Raises:
+            ConsumerOwned: somebody still does after the grace time of the settings.
+        """
+        clock = self._store.host.clock
+        deadline = clock.monotonic() + self._store.settings.owner_grace_s
+        while (living := await self.live_owner()) is not None:
+            if clock.monotonic() >= deadline:
+                raise ConsumerOwned(f"{self} is used by {living.name!r}: stop that process, choose another name, or take the consumer over")
+            await sleep(clock, OWNER_PAUSE_S)
+
+    async def claim(self, owner: Owner) -> None:
+        """Record who consumes, in place of anyone else."""
+        store = self._store
+
+        async def attempt() -> None:
+            try:
+                data, stat = await store.tree.get(self._owner_path)
+                if decode_owner(data, str(self)) == owner:
+                    return
+                await store.tree.multi([DeleteNode(self._owner_path, stat.version)])
+            except (NoNode, BadVersion):
+                pass
+            try:
+                await store.tree.create(self._owner_path, encode_owner(owner), ephemeral=True)
+            except (NodeExists, NoNode) as error:
+                store.host.trace("log.consumer_owner_not_kept", log=self.log, consumer=self._name, error=repr(error))
+
+        await store.persist(attempt)
+
+    async def keep(self, owner: Owner) -> None:
+        """Record the owner again whenever its node is gone, for example after the session was renewed. Returns when the consumer has
+        another owner."""
+        watch = self._store.tree.watch(self._owner_path)
+        try:
+            while True:
+                try:
+                    stored = await self.read()
+                    if stored is None or stored.state.owner != owner:
+                        return
+                    if await self.live_owner() is None:
+                        await self.claim(owner)
+                except SessionExpired:
+                    return
+                except TriplicateError as error:
+                    self._store.host.trace("log.consumer_owner_not_kept", log=self.log, consumer=self._name, error=repr(error))
+                    await sleep(self._store.host.clock, RENEW_PAUSE_S)
+                else:
+                    await watch.changed()
+        finally:
+            watch.close()
+
+    async def release(self, owner: Owner) -> None:
+        """Delete the record of the owner if it is still this one. An error is traced: the record expires with the session."""
+        store = self._store
+
+        async def attempt() -> None:
+            try:
+                data, stat = await store.tree.get(self._owner_path)
+                if decode_owner(data, str(self)) == owner:
+                    await store.tree.delete(self._owner_path, stat.version)
+            except (NoNode, BadVersion):
+                return
+
+        try:
+            await store.persist(attempt)
+        except TriplicateError as error:
+            store.host.trace("log.release_failed", log=self.log, consumer=self._name, error=repr(error))
+
+
+async def consumer_names(store: HeadStore, log: str) -> list[str]:
+    """Names of the consumers of a log, sorted."""
+    try:
+        children, _ = await store.persist(lambda: store.tree.children(own_paths.consumers_path(store.own_root, log)))
+    except NoNode:
+        return []
+    return sorted(map(own_paths.decode_name, children))

@@ -1,0 +1,17 @@
+"""A take-over believes the saved table of producers, and does not count the records of the segment that it closes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+TESTS = ["tests/unit/log/writing/test_log_producer.py::test_the_next_writer_knows_what_the_one_before_appended[False-abandon]"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.writing import segment_transitions
+
+    async def as_saved(client: Any, settings: Any, ledger_id: int, first_offset: int, saved: Any) -> Any:
+        return saved
+
+    patch(segment_transitions, "count_producers", as_saved)

@@ -1,0 +1,124 @@
+"""Changing the settings of a log: what a living writer does with them, what becomes of older segments, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.log.fake import Stage, play, read_values
+from tests.unit.log.head_rig import changes_of_head, lose_connection
+from tests.waiting import eventually
+from triplicate.errors import ArgumentError, LogReserved, NoSuchLog
+from triplicate.log import Logs, LogSettings, LogWriter, Purpose, PurposeKind, Quorums, decode_header
+
+PLAIN = LogSettings(ensemble_size=2, write_quorum=2, ack_quorum=2, roll_size_bytes=4096, compression="none")
+
+
+async def roll(writer: LogWriter) -> None:
+    before = writer.rolls
+    while writer.rolls == before:
+        await writer.append(b"." * 500)
+
+
+def copies(stage: Stage, ledger_id: int) -> int:
+    return stage.bookies.ledger(ledger_id).metadata.write_quorum
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_living_writer_uses_other_settings_from_its_next_segment_on(applied: bool) -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l", PLAIN)
+        async with await logs.writer("l") as writer:
+            await roll(writer)
+            lose_connection(stage, applied=applied, times=1, only=changes_of_head)
+            head = await others.alter(
+                "l", {"write_quorum": 3, "ensemble_size": 3, "roll_size_bytes": 1_000_000, "roll_age_s": 60, "compression": "zlib"}
+            )
+            assert (head.settings.write_quorum, head.settings.roll_age_s, head.settings.ack_quorum) == (3, 60.0, 2)
+            assert head.epoch == writer.epoch
+            await roll(writer)
+            await writer.append(b"." * 500)
+            await eventually(lambda: copies(stage, writer.ledger_id) == 3)
+            assert not writer.is_reduced
+            last = decode_header(stage.bookies.ledger(writer.ledger_id).entries[-1].payload)
+            assert last.flags & 0b1110, "it compresses"
+            rolls = writer.rolls
+            for _ in range(20):
+                await writer.append_entry([b"." * 500])
+            assert writer.rolls == rolls
+        segments = await logs.segments("l")
+        assert [segment.reduced for segment in segments[:-1]] == [Quorums(2, 2)] * (len(segments) - 1)
+        assert segments[-1].reduced is None
+        assert (await logs.raise_copies("l")).ledgers == len(segments) - 1
+        assert {copies(stage, segment.ledger_id) for segment in await logs.segments("l")} == {3}
+        assert len(await read_values(logs, "l", 0, segments[-1].end_offset)) == segments[-1].end_offset
+
+    play(scene)
+
+
+def test_fewer_copies_take_the_mark_from_segments_that_have_enough() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", LogSettings(roll_size_bytes=4096, compression="none"))
+        stage.bookies.writable = ["bookie-0", "bookie-1"]
+        async with await logs.writer("l") as writer:
+            await writer.append(b"a")
+        assert [segment.reduced for segment in await logs.segments("l")] == [Quorums(2, 2)]
+        await logs.alter("l", {"write_quorum": 2, "ensemble_size": 2})
+        assert [segment.reduced for segment in await logs.segments("l")] == [None]
+
+    play(scene)
+
+
+def test_retention_by_other_settings_is_applied_at_once() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", PLAIN)
+        async with await logs.writer("l") as writer:
+            for _ in range(3):
+                await roll(writer)
+            await logs.alter("l", {"retain_size_bytes": 4096})
+            await logs.retain("l")
+            assert (await logs.head("l")).first_offset > 0
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"retain_years": 1}, "no setting 'retain_years': choose one of ensemble_size"),
+        ({"roll_age_s": 0.0}, "roll_age_s is 0.0, and must be from 0.05"),
+        ({"roll_age_s": float("nan")}, "roll_age_s is nan"),
+        ({"write_quorum": 2.5}, "write_quorum is 2.5, and must be of type int"),
+        ({"write_quorum": True}, "must be of type int"),
+        ({"compression": "rar"}, "choose one of auto"),
+        ({"write_quorum": 1}, "quorum"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_changed(changes: dict[str, int | float | str], reason: str) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", PLAIN)
+        before = await logs.head("l")
+        with pytest.raises(ArgumentError, match=reason):
+            await logs.alter("l", {"retain_age_s": 5, **changes})
+        assert await logs.head("l") == before
+
+    play(scene)
+
+
+def test_a_log_of_a_database_is_altered_by_its_owner_only_and_without_retention() -> None:
+    async def scene(stage: Stage) -> None:
+        logs: Logs = stage.logs()
+        shop = Purpose(PurposeKind.DATABASE, "shop")
+        await logs.create("l", PLAIN, purpose=shop)
+        with pytest.raises(LogReserved):
+            await logs.alter("l", {"roll_age_s": 5})
+        with pytest.raises(ArgumentError, match="allows no retain_age_s"):
+            await logs.acting_for(shop).alter("l", {"retain_age_s": 5})
+        assert (await logs.acting_for(shop).alter("l", {"roll_age_s": 5})).settings.roll_age_s == 5
+        with pytest.raises(NoSuchLog):
+            await logs.alter("m", {"roll_age_s": 5})
+
+    play(scene)
