@@ -49,7 +49,7 @@ WINGS: dict[str, tuple[str, ...]] = {
     "bookie": ("core", "journal", "storage", "server", "offline"),
     "log": ("core", "store", "reading", "upkeep", "writing", "publishing"),
     "replica": ("core",),
-    "sql": ("core", "storage", "catalogue", "pg", "executor", "engine", "hosting"),
+    "sql": ("core", "storage", "catalogue", "pg", "executor", "engine", "backup", "hosting"),
     "sql.pg": ("syntax", "values", "analysis", "translate", "ddl", "rewrite", "protocol"),
     "spark": ("core", "cluster", "logs", "change_feed"),
     "cli": ("process", "supervision", "terminal", "overview", "data_commands", "server_commands"),
