@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from triplicate.errors import FormatError, NoSuchLedger, NotKept, OffsetTruncated, SnapshotDamaged
@@ -40,12 +40,15 @@ class DatabaseLog:
 
     Args:
         identity: 16 bytes. log: the name of its log. created_ms: when it was made.
+        lease_ms, administrator: as in the list of databases; of the administrator name and verifier.
     """
 
     name: str
     identity: bytes
     log: str
     created_ms: int
+    lease_ms: int = 0
+    administrator: tuple[str, str] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +183,7 @@ class PastCopies:
             raise failure
         raise kept.not_kept(self._source.name, f"position {position}")
 
-    async def _build(
-        self, snapshot: Snapshot | None, target: Target | None, position: int, path: str, kept: KeptHistory
-    ) -> CopyState:
+    async def _build(self, snapshot: Snapshot | None, target: Target | None, position: int, path: str, kept: KeptHistory) -> CopyState:
         worker = self._host.new_worker(f"sql-{self._source.name}-past")
         file = WorkFile(self._host, path, self._source.identity, self._setup)
         try:

@@ -53,6 +53,8 @@ class WorkFile:
         Raises:
             BackupDamaged: it is no sound copy of this database. FormatError: a later release wrote it.
         """
+        if not self._host.disk.exists(self.path):
+            self._host.disk.open(self.path, create=True).close()  # SQLite would make it readable for others.
         try:
             open_store(self.path, self._identity)
             connection = self._connection = open_follower(self.path, self._setup)
@@ -93,15 +95,16 @@ class WorkFile:
         connection.pragma("synchronous", "full")
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         state = _copy_state(connection, read_state(connection))
-        self._release()
+        self.release()
         return state
 
     def delete(self) -> None:
         """Delete the file, open or not. Idempotent."""
-        self._release()
+        self.release()
         delete_file(self._host, self.path)
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Close the file as it is. Idempotent."""
         connection, self._connection, self._applier = self._connection, None, None
         if connection is not None:
             connection.close(True)

@@ -10,12 +10,17 @@ import apsw
 
 from tests.unit.sql.cluster import Cluster, run
 from triplicate.client import Client
+from triplicate.config.log_settings import LogSettings
 from triplicate.log import Logs
-from triplicate.sql import SqlDatabase
+from triplicate.sql import DatabaseInfo, SqlDatabase
+from triplicate.sql.backup.backup_files import open_backup, rebuild
+from triplicate.sql.backup.backup_writer import BackupWriter
+from triplicate.sql.backup.core.target import Target
 from triplicate.sql.backup.past_copy import DatabaseLog, PastCopies
 from triplicate.sql.hosting.database_directory import read_info
+from triplicate.sql.hosting.restoring import NewDatabase, create_from_file, source_of
 
-TABLES = ("t", "u")
+_OURS = r"tbl_name not like 'triplicate\_%' escape '\' and tbl_name not like 'sqlite\_%' escape '\'"
 Content = dict[str, list[tuple[object, ...]]]
 
 
@@ -67,28 +72,44 @@ def content_of(path: Path) -> Content:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         tables = [
-            str(name)
-            for (name,) in connection.execute(
-                r"select name from sqlite_schema where type = 'table' and name not like 'triplicate\_%' escape '\' and name not like 'sqlite\_%'"
-                r" escape '\' order by name"
-            )
+            str(name) for (name,) in connection.execute(f"select name from sqlite_schema where type = 'table' and {_OURS} order by name")
         ]
         found: Content = {name: connection.execute(f'select * from "{name}" order by 1').fetchall() for name in tables}
-        found["(schema)"] = connection.execute(
-            r"select name, sql from sqlite_schema where tbl_name not like 'triplicate\_%' escape '\' order by name"
-        ).fetchall()
+        found["(schema)"] = connection.execute(f"select name, sql from sqlite_schema where {_OURS} order by name").fetchall()
         return found
     finally:
         connection.close(True)
 
 
-async def source_of(cluster: Cluster, name: str = "db") -> tuple[Client, Logs, DatabaseLog]:
+async def command_on(cluster: Cluster, name: str = "db") -> tuple[Client, Logs, DatabaseLog]:
     """What a command that works with the cluster has."""
     client = cluster.client("command")
     info = await read_info(client, name)
-    return client, cluster.logs["command"], DatabaseLog(info.name, info.identity, info.log, info.created_ms)
+    return client, cluster.logs["command"], source_of(info)
 
 
 async def past_of(cluster: Cluster, name: str = "db") -> PastCopies:
-    client, logs, source = await source_of(cluster, name)
+    client, logs, source = await command_on(cluster, name)
     return PastCopies(client.host, logs, source)
+
+
+def writer_of(cluster: Cluster, source: DatabaseLog) -> BackupWriter:
+    return BackupWriter(cluster.client("backup").host, cluster.logs["backup"], source)
+
+
+async def restored(cluster: Cluster, backup: Path, target: Target | None, new: NewDatabase) -> DatabaseInfo:
+    """Restore a backup, as the command does."""
+    client = cluster.client("restore")
+    work = str(cluster.folder / "restore.db")
+    opened = open_backup(client.host, str(backup))
+    rebuild(client.host, opened, target, work)
+    try:
+        return await create_from_file(client, cluster.logs["restore"], work, bytes.fromhex(opened.manifest.identity), new)
+    finally:
+        Path(work).unlink()
+
+
+def ones(name: str, *, replaces: bool = False) -> NewDatabase:
+    """A database with one copy of its log, as there is one bookie."""
+    settings = LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1)
+    return NewDatabase(name, settings=settings, replaces=replaces)

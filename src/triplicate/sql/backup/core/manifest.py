@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 from triplicate.errors import BackupDamaged, FormatError
@@ -151,7 +152,10 @@ def decode_manifest(data: bytes, place: str) -> Manifest:
     try:
         administrator = value["administrator"]
         manifest = Manifest(
-            *(_typed(value, name, str) for name in _TEXTS[:4]),
+            database=_typed(value, "database", str),
+            identity=bytes.fromhex(_typed(value, "identity", str)).hex(),
+            log=_typed(value, "log", str),
+            log_id=_typed(value, "log_id", str),
             lease_ms=_typed(value, "lease", int),
             schema=_typed(value, "schema", str),
             parts=tuple(_part_of(one) for one in value["parts"]),
@@ -193,7 +197,7 @@ def check_chain(parts: Sequence[Part]) -> None:
         raise BackupDamaged("the backup does not begin with a full part")
     if len({part.file for part in parts}) != len(parts):
         raise BackupDamaged("the backup lists a part twice")
-    for before, part in zip(parts, parts[1:], strict=False):
+    for before, part in pairwise(parts):
         if part.kind is not PartKind.LOG:
             raise BackupDamaged(f"part {part.file} of the backup is {part.kind}, records of the log belong there")
         if part.first != before.end or part.end <= part.first:

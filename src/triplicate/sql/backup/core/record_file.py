@@ -88,7 +88,9 @@ class RecordFileReader:
     def finish(self, end: int) -> None:
         """The file has ended. Raises BackupDamaged: within a batch, or at another position."""
         if self._buffer or not self._started or self.position != end:
-            raise BackupDamaged(f"{self._place} ends at position {self.position}, with {len(self._buffer)} bytes too many; it belongs to {end}")
+            raise BackupDamaged(
+                f"{self._place} ends at position {self.position}, with {len(self._buffer)} bytes too many; it belongs to {end}"
+            )
 
     def _check_start(self) -> None:
         magic, version = _START.unpack_from(self._buffer)
