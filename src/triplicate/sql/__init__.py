@@ -1,6 +1,8 @@
 """The replicated SQL database: SQLite as the state machine, an ordered row log as its input."""
 
 from triplicate.config.node_settings import NodeSettings
+from triplicate.sql.backup.core.manifest import Manifest as BackupManifest
+from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction, Target, parse_number, parse_time
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.records import (
     BatchHeader,
@@ -28,6 +30,7 @@ from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.hosting.connection_string import connection_string
+from triplicate.sql.hosting.database_backups import back_up_database, clone_database, restore_database, verify_backup
 from triplicate.sql.hosting.database_directory import (
     LEASE_S,
     LONGEST_LEASE_S,
@@ -47,12 +50,17 @@ from triplicate.sql.hosting.database_node import DatabaseNode
 from triplicate.sql.hosting.dropping import DroppedDatabase, drop_database, dropped_databases, rename_database, undelete_database
 from triplicate.sql.hosting.hosted_database import HostedDatabase
 from triplicate.sql.hosting.hosted_databases import HostedDatabases
+from triplicate.sql.hosting.restoring import NewDatabase
 from triplicate.sql.pg import PostgresServer, ServerLimits, ServerSecurity
 
 __all__ = [
     "LEASE_S",
     "LONGEST_LEASE_S",
     "Administrator",
+    "AtPosition",
+    "AtTime",
+    "AtTransaction",
+    "BackupManifest",
     "BatchHeader",
     "ColumnAdded",
     "ColumnDropped",
@@ -62,6 +70,7 @@ __all__ = [
     "DroppedDatabase",
     "HostedDatabase",
     "HostedDatabases",
+    "NewDatabase",
     "NodeSettings",
     "PostgresServer",
     "RowKind",
@@ -78,8 +87,11 @@ __all__ = [
     "TableDropped",
     "TableRenamed",
     "TableShape",
+    "Target",
     "Transaction",
     "Value",
+    "back_up_database",
+    "clone_database",
     "connection_string",
     "create_database",
     "database_file",
@@ -91,11 +103,15 @@ __all__ = [
     "dropped_databases",
     "fold",
     "login_secret",
+    "parse_number",
+    "parse_time",
     "read_info",
     "registered_nodes",
     "rename_database",
+    "restore_database",
     "set_administrator",
     "table_change",
     "undelete_database",
+    "verify_backup",
     "wait_for_leader",
 ]

@@ -1,0 +1,121 @@
+"""Backups of the databases of a cluster, as a whole: made, verified, restored, and clones without files."""
+
+from __future__ import annotations
+
+import os.path
+from dataclasses import replace
+
+from triplicate.client import Client
+from triplicate.errors import ArgumentError
+from triplicate.log import Logs
+from triplicate.runtime import Host, shielded
+from triplicate.sql.backup import backup_files
+from triplicate.sql.backup.backup_files import Backup, open_backup, rebuild
+from triplicate.sql.backup.backup_writer import BackupWriter
+from triplicate.sql.backup.core.manifest import Manifest
+from triplicate.sql.backup.core.target import Target
+from triplicate.sql.backup.past_copy import PastCopies
+from triplicate.sql.hosting.database_directory import Administrator, DatabaseInfo, read_info
+from triplicate.sql.hosting.restoring import NewDatabase, check_name, create_from_file, source_of
+from triplicate.sql.storage.sqlite_copy import delete_file, on_disk
+
+_WORK_NAME = "work.db"
+
+
+async def back_up_database(
+    client: Client, logs: Logs, name: str, path: str, *, is_incremental: bool = False, replaces: bool = False
+) -> Manifest | None:
+    """Make a full backup of a database, or add the records since to one.
+
+    Args:
+        path: a folder, or a file ``*.tar``; absolute.
+        is_incremental: add to the backup that is there. replaces: replace it.
+
+    Returns:
+        What the backup has now; None if there was nothing to add.
+
+    Raises:
+        SqlError: 3D000, there is no such database. Also the errors of `BackupWriter.full` and `BackupWriter.increment`.
+    """
+    writer = BackupWriter(client.host, logs, source_of(await read_info(client, name)))
+    return await (writer.increment(path) if is_incremental else writer.full(path, replace=replaces))
+
+
+async def verify_backup(host: Host, path: str) -> Manifest:
+    """Compare every part of a backup with its digest.
+
+    Raises:
+        ArgumentError: there is none. BackupDamaged: it was changed, or parts are missing. FormatError: a later release wrote it.
+    """
+    worker = host.new_worker("sql-verify-backup")
+
+    def check() -> Backup:
+        backup = open_backup(host, path)
+        backup_files.verify(host, backup)
+        return backup
+
+    try:
+        return (await on_disk(worker, check)).manifest
+    finally:
+        await shielded(worker.close())
+
+
+async def restore_database(
+    client: Client, logs: Logs, path: str, target: Target | None, new: NewDatabase, work_folder: str, *, is_unencrypted: bool = False
+) -> DatabaseInfo:
+    """Make a database of a backup, on any cluster. The whole backup is verified before anything is changed.
+
+    Args:
+        path: of the backup. target: the point in time; None for its end.
+        new: the lease and the administrator are those of the backup, unless it has an administrator.
+        work_folder: an empty folder for a copy of the database.
+        is_unencrypted: whether a database whose log was encrypted may be restored without a key.
+
+    Raises:
+        SqlError: 42P04, the name is in use. ArgumentError: there is no backup, or a key is missing. BackupDamaged: it fails a digest, or
+        its parts are no chain. NotKept: it does not reach to the target. Also the errors of `create_from_file`.
+    """
+    await check_name(client, new.name, replaces=new.replaces)
+    worker = client.host.new_worker("sql-restore-backup")
+    work = os.path.join(work_folder, _WORK_NAME)
+    try:
+        backup: Backup = await on_disk(worker, open_backup, client.host, path)
+        manifest = backup.manifest
+        if manifest.is_encrypted and not new.key_id and not is_unencrypted:
+            raise ArgumentError(
+                f"the log of database {manifest.database!r} was encrypted: give --key ID to encrypt that of {new.name!r}, or --unencrypted"
+            )
+        await on_disk(worker, rebuild, client.host, backup, target, work)
+        administrator = None if manifest.administrator is None else Administrator(*manifest.administrator)
+        new = replace(new, lease_ms=manifest.lease_ms, administrator=new.administrator or administrator)
+        return await create_from_file(client, logs, work, bytes.fromhex(manifest.identity), new)
+    finally:
+        await shielded(on_disk(worker, delete_file, client.host, work))
+        await shielded(worker.close())
+
+
+async def clone_database(client: Client, logs: Logs, name: str, target: Target | None, new: NewDatabase, work_folder: str) -> DatabaseInfo:
+    """Make a database of another one, as it was at a point in time. The log of a clone is encrypted under the key of the other's.
+
+    Args:
+        target: None for now. new, work_folder: as in `restore_database`.
+
+    Raises:
+        SqlError: 3D000, 42P04. NotKept: the point is not kept. Also the errors of `PastCopies.make` and `create_from_file`.
+    """
+    await check_name(client, new.name, replaces=new.replaces)
+    info = await read_info(client, name)
+    new = replace(
+        new,
+        lease_ms=info.lease_ms,
+        administrator=new.administrator or info.administrator,
+        key_id=new.key_id or (await logs.head(info.log)).key_id,
+    )
+    work = os.path.join(work_folder, _WORK_NAME)
+    try:
+        await PastCopies(client.host, logs, source_of(info)).make(target, work)
+        return await create_from_file(client, logs, work, info.identity, new)
+    finally:
+        worker = client.host.new_worker("sql-clone")
+        await shielded(on_disk(worker, delete_file, client.host, work))
+        await shielded(worker.close())
