@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import apsw
@@ -22,6 +22,7 @@ from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
 from triplicate.sql.engine.session import SqlSession
+from triplicate.sql.engine.session_database import SessionDatabase
 from triplicate.sql.executor.reader_pool import ReaderPool, ReadLimits
 from triplicate.sql.executor.threads import ThreadPerWorker, WorkerThreads
 from triplicate.sql.executor.transaction_functions import TransactionIds
@@ -76,6 +77,9 @@ class SqlDatabase:
         self.snapshots = SqlSnapshots(host, self, name, identity, setup, settings.snapshot_wal_limit_bytes)
         """Copies the local file, and replaces it by another."""
         self.find_leader: Callable[[], str | None] = lambda: None
+        self.find_past: Callable[[str], Awaitable[SessionDatabase]] = _no_past
+        """Finds the database as it was at a point, for one session."""
+        self.as_of: int | None = None
         self.roles = DatabaseRoles(host, name)
         self.on_leadership: Callable[[bool], None] = lambda leads: None
         """Called on the loop when this node begins or ceases to lead."""
@@ -134,6 +138,16 @@ class SqlDatabase:
         """The login of a role that is stored in the database itself, by this copy's state. None if there is none."""
         self.availability.check()
         return self.roles.login(name)
+
+    @property
+    def present(self) -> SessionDatabase:
+        return self
+
+    async def past(self, point: str) -> SessionDatabase:
+        return await self.find_past(point)
+
+    def leave(self) -> None:
+        """Nothing is held for the sessions of the present."""
 
     def forget(self, session: Session) -> None:
         """A session was closed."""
@@ -306,6 +320,10 @@ class SqlDatabase:
             await self._pool.close()
         await self._worker.run(self._copy.close)
         await self._worker.close()
+
+
+async def _no_past(_: str) -> SessionDatabase:
+    raise SqlError("0A000", "this database does not read its past: it is not hosted by a node")
 
 
 def _batch_of(entry: LogEntry) -> LogBatch:

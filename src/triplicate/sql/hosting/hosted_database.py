@@ -19,11 +19,13 @@ from triplicate.metadata import own_paths
 from triplicate.replica import Candidate, Election, PeerLoss, Replica, ReplicaSettings, Role, SnapshotKeeper, SnapshotSettings
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, deadline_after, shielded, sleep, timeout_at
 from triplicate.security import audit
+from triplicate.sql.backup.past_databases import PastDatabases
 from triplicate.sql.core.audit import AuditEvent, ConnectedClient
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.executor.threads import WorkerThreads
 from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, log_purpose, read_info
+from triplicate.sql.hosting.restoring import source_of
 from triplicate.sql.storage.local_copies import is_position_mismatch, set_aside_copy
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
@@ -55,6 +57,8 @@ class NodeResources:
     threads: WorkerThreads
     gone: Callable[[str], Coroutine[Any, Any, PeerLoss]] | None
     """Returns when the process at an address has ended; None without failure detection."""
+    past: PastDatabases
+    """Databases as they were, for sessions that read the past."""
 
 
 class StoppedCopy(NamedTuple):
@@ -119,6 +123,7 @@ class HostedDatabase:
             threads=parts.threads,
         )
         database.find_administrator = self._administrator
+        database.find_past = lambda point: parts.past.open(source_of(self.info), database, point)
         database.find_leader = lambda: self.leader.address if self.leader is not None else None
         replica = Replica(
             parts.host,
