@@ -50,6 +50,7 @@ WINGS: dict[str, tuple[str, ...]] = {
     "log": ("core", "store", "reading", "upkeep", "writing", "publishing"),
     "replica": ("core",),
     "sql": ("core", "storage", "catalogue", "pg", "executor", "engine", "backup", "hosting"),
+    "sql.backup": ("core",),
     "sql.pg": ("syntax", "values", "analysis", "translate", "ddl", "rewrite", "protocol"),
     "spark": ("core", "cluster", "logs", "change_feed"),
     "cli": ("process", "supervision", "terminal", "overview", "data_commands", "server_commands"),

@@ -104,7 +104,7 @@ def backup(metadata: str | None, name: str, path: str, incremental: bool, replac
     only. It is read from the bookies: no node needs to run. Its files are not encrypted, and only their owner may read them.
     """
     if incremental and replaces:
-        raise click.UsageError("--incremental adds to a backup; --replace makes it anew")
+        raise click.UsageError("--incremental adds to a backup; --replace makes another in its place")
     path = os.path.abspath(path)
 
     async def work(client: Client) -> None:

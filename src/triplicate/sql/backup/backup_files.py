@@ -16,7 +16,7 @@ from triplicate.sql.backup.core.manifest import Manifest, Part, decode_manifest,
 from triplicate.sql.backup.core.record_file import BatchFrame, RecordFileReader
 from triplicate.sql.backup.core.target import AtPosition, AtTime, Target, TargetSearch, time_text
 from triplicate.sql.backup.past_copy import APPLY_ENTRIES, APPLY_SIZE_BYTES
-from triplicate.sql.backup.work_file import CopyState, WorkFile
+from triplicate.sql.backup.work_file import CopyPlace, WorkFile
 from triplicate.sql.storage.sqlite_copy import check_room, delete_file
 
 ARCHIVE_SUFFIX = ".tar"
@@ -26,7 +26,7 @@ _MEMBERS_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class PartPlace:
     """Where a part's bytes are."""
 
     path: str
@@ -40,7 +40,7 @@ class Backup:
 
     path: str
     manifest: Manifest
-    parts: Mapping[str, Extent]
+    parts: Mapping[str, PartPlace]
 
 
 def manifest_path(folder: str) -> str:
@@ -59,7 +59,7 @@ def open_backup(host: Host, path: str) -> Backup:
         ArgumentError: there is none. BackupDamaged: the manifest was changed, or a part is missing or has another length. FormatError: a
             later release wrote it.
     """
-    files: Mapping[str, Extent]
+    files: Mapping[str, PartPlace]
     if host.disk.exists(manifest_path(path)):
         files = _files_of_folder(host, path)
     elif is_archive(path) and host.disk.exists(path):
@@ -81,17 +81,17 @@ def open_backup(host: Host, path: str) -> Backup:
     return Backup(path, manifest, {part.file: files[part.file] for part in manifest.parts})
 
 
-def _files_of_folder(host: Host, folder: str) -> dict[str, Extent]:
-    found: dict[str, Extent] = {}
+def _files_of_folder(host: Host, folder: str) -> dict[str, PartPlace]:
+    found: dict[str, PartPlace] = {}
     for name in host.disk.names(folder):
         path = os.path.join(folder, name)
         with closing(host.disk.open(path, readonly=True)) as file:
-            found[name] = Extent(path, 0, file.size())
+            found[name] = PartPlace(path, 0, file.size())
     return found
 
 
-def _members(host: Host, path: str) -> dict[str, Extent]:
-    found: dict[str, Extent] = {}
+def _members(host: Host, path: str) -> dict[str, PartPlace]:
+    found: dict[str, PartPlace] = {}
     with closing(host.disk.open(path, readonly=True)) as file:
         offset, size = 0, file.size()
         while len(found) <= _MEMBERS_MAX:
@@ -101,12 +101,12 @@ def _members(host: Host, path: str) -> dict[str, Extent]:
             offset += tar_format.BLOCK
             if offset + member.size_bytes > size:
                 break
-            found[member.name] = Extent(path, offset, member.size_bytes)
+            found[member.name] = PartPlace(path, offset, member.size_bytes)
             offset += member.size_bytes + tar_format.padding(member.size_bytes)
     raise BackupDamaged(f"{path} is cut off")
 
 
-def _chunks(host: Host, extent: Extent) -> Iterator[bytes]:
+def _chunks(host: Host, extent: PartPlace) -> Iterator[bytes]:
     with closing(host.disk.open(extent.path, readonly=True)) as file:
         done = 0
         while done < extent.size_bytes:
@@ -121,7 +121,7 @@ def _chunks(host: Host, extent: Extent) -> Iterator[bytes]:
 def digest_of_file(host: Host, path: str) -> tuple[str, int]:
     """The digest and the length of a file."""
     with closing(host.disk.open(path, readonly=True)) as file:
-        extent = Extent(path, 0, file.size())
+        extent = PartPlace(path, 0, file.size())
     digest = hashlib.sha256()
     for chunk in _chunks(host, extent):
         digest.update(chunk)
@@ -176,7 +176,7 @@ def copy_full(host: Host, backup: Backup, path: str) -> None:
     _check_digest(backup, part, digest_text(digest))
 
 
-def rebuild(host: Host, backup: Backup, target: Target | None, path: str) -> CopyState:
+def rebuild(host: Host, backup: Backup, target: Target | None, path: str) -> CopyPlace:
     """Make the database of a backup as a SQLite file with the internal tables, as it was at a target. Every part is verified first.
 
     Args:
@@ -227,7 +227,7 @@ def _apply_part(host: Host, backup: Backup, part: Part, file: WorkFile, search: 
         file.apply(held, search)
 
 
-def _is_before(target: Target | None, state: CopyState) -> bool:
+def _is_before(target: Target | None, state: CopyPlace) -> bool:
     match target:
         case AtPosition(position):
             return position < state.position
@@ -236,7 +236,7 @@ def _is_before(target: Target | None, state: CopyState) -> bool:
     return False
 
 
-def _not_in_backup(backup: Backup, target: Target | None, oldest: CopyState) -> NotKept:
+def _not_in_backup(backup: Backup, target: Target | None, oldest: CopyPlace) -> NotKept:
     last = backup.manifest.parts[-1]
     return NotKept(
         f"the backup at {backup.path} does not have {target}: it reaches from position {oldest.position} ({time_text(oldest.time_ms)}) to "

@@ -28,7 +28,7 @@ from triplicate.sql.backup.core import tar_format
 from triplicate.sql.backup.core.manifest import Manifest, Part, PartKind, digest_text, encode_manifest
 from triplicate.sql.backup.core.record_file import START, BatchFrame, encode_frame
 from triplicate.sql.backup.past_copy import DatabaseLog, PastCopies
-from triplicate.sql.backup.work_file import CopyState
+from triplicate.sql.backup.work_file import CopyPlace
 from triplicate.sql.core.records import decode_header
 from triplicate.sql.storage.sqlite_copy import check_room, delete_file, on_disk
 
@@ -38,7 +38,7 @@ _PARTS = ("full-", "log-")
 
 
 class _LogEnd(NamedTuple):
-    """What the last batch of a part says of the log there."""
+    """The state of the log behind the last batch of a part."""
 
     epoch: int
     time_ms: int
@@ -80,7 +80,7 @@ class BackupWriter:
             await shielded(worker.close())
         return manifest
 
-    async def _manifest(self, worker: Worker, work: str, state: CopyState) -> Manifest:
+    async def _manifest(self, worker: Worker, work: str, state: CopyPlace) -> Manifest:
         source, head = self._source, await self._logs.head(self._source.log)
         digest, size_bytes = await on_disk(worker, digest_of_file, self._host, work)
         made_ms = self._host.clock.wall_us() // 1000
@@ -222,9 +222,9 @@ def _write_archive(host: Host, path: str, work: str, manifest: Manifest) -> None
     digest = hashlib.sha256()
     with closing(disk.open(path + MAKING, create=True)) as file, closing(disk.open(work, readonly=True)) as source:
         file.truncate(0)
-        header = tar_format.encode_header(tar_format.Member(manifests.FILE_NAME, len(content)), part.made_ms)
+        header = tar_format.encode_header(tar_format.ArchiveMember(manifests.FILE_NAME, len(content)), part.made_ms)
         end = file.pwrite([header, content, bytes(tar_format.padding(len(content)))], 0)
-        end += file.pwrite([tar_format.encode_header(tar_format.Member(part.file, part.size_bytes), part.made_ms)], end)
+        end += file.pwrite([tar_format.encode_header(tar_format.ArchiveMember(part.file, part.size_bytes), part.made_ms)], end)
         done = 0
         while chunk := source.pread(READ_BYTES, done):
             digest.update(chunk)

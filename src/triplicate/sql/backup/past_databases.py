@@ -54,7 +54,7 @@ class PastAccess(AccessRights):
 
 
 class _Facts(NamedTuple):
-    """What a finished file says of itself."""
+    """The facts that a finished file has."""
 
     schema_version: int
     access: AccessRights
@@ -62,7 +62,7 @@ class _Facts(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Copy:
+class _SharedCopy:
     """A database as it was, which several sessions may read."""
 
     pool: ReaderPool
@@ -74,7 +74,7 @@ class _Copy:
 class PastDatabase:
     """A database as it was, for one session. Implements `SessionDatabase`."""
 
-    def __init__(self, host: Host, present: SessionDatabase, position: int, copy: _Copy) -> None:
+    def __init__(self, host: Host, present: SessionDatabase, position: int, copy: _SharedCopy) -> None:
         self.as_of: int | None = position
         self.schema_version = copy.facts.schema_version
         self.pool = copy.pool
@@ -123,17 +123,17 @@ class _Entry:
     """One copy: while it is built, and then."""
 
     path: str
-    building: asyncio.Task[_Copy | SqlError]
+    building: asyncio.Task[_SharedCopy | SqlError]
     waiters: int = 0
     used: int = 0
     """When a session took it last, as a count of such takings."""
 
     @property
-    def copy(self) -> _Copy | None:
+    def copy(self) -> _SharedCopy | None:
         if not self.building.done() or self.building.cancelled():
             return None
         result = self.building.result()
-        return result if isinstance(result, _Copy) else None
+        return result if isinstance(result, _SharedCopy) else None
 
     @property
     def is_idle(self) -> bool:
@@ -214,7 +214,7 @@ class PastDatabases:
                 self._entries[key] = _Entry(path, self._scope.spawn(self._built(past, source.name, position, path), name="past copy"))
         return PastDatabase(self._host, present, position, await self._wait(key, entry))
 
-    async def _wait(self, key: tuple[bytes, int], entry: _Entry) -> _Copy:
+    async def _wait(self, key: tuple[bytes, int], entry: _Entry) -> _SharedCopy:
         self._takings += 1
         entry.used = self._takings
         entry.waiters += 1
@@ -234,7 +234,7 @@ class PastDatabases:
             raise result
         return result
 
-    async def _built(self, past: PastCopies, name: str, position: int, path: str) -> _Copy | SqlError:
+    async def _built(self, past: PastCopies, name: str, position: int, path: str) -> _SharedCopy | SqlError:
         try:
             return await self._build(past, name, position, path)
         except NotKept as error:
@@ -245,7 +245,7 @@ class PastDatabases:
             self._host.trace("sql.past_copy_failed", database=name, position=position, error=repr(error))
             return SqlError("XX000", f"the database as it was at position {position} cannot be built: {error!r}")
 
-    async def _build(self, past: PastCopies, name: str, position: int, path: str) -> _Copy:
+    async def _build(self, past: PastCopies, name: str, position: int, path: str) -> _SharedCopy:
         async with self._turn:
             self._host.disk.mkdir(self._folder)
             await past.make(AtPosition(position), path)
@@ -264,7 +264,7 @@ class PastDatabases:
             )
             pool = ReaderPool(self._host, f"{name}-{position}", path, limits, setup=self._setup, threads=self._threads)
             self._host.trace("sql.past_copy", database=name, position=position, size_bytes=facts.size_bytes)
-            return _Copy(pool, facts)
+            return _SharedCopy(pool, facts)
 
     def _facts(self, path: str) -> _Facts:
         connection = open_reader(path, self._setup)
@@ -287,7 +287,7 @@ class PastDatabases:
             await self._remove(key)
 
     async def _free(self, size_bytes: int) -> bool:
-        """Delete copies that nobody reads until so many bytes are free; whether that was possible."""
+        """Delete copies that nobody reads until this number of bytes is free; whether that was possible."""
         while size_bytes > 0:
             key = self._oldest_idle()
             if key is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import apsw
@@ -32,6 +33,20 @@ from triplicate.sql.storage.local_copies import is_position_mismatch
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 from triplicate.sql.storage.sqlite_snapshots import SqlSnapshots
 from triplicate.sql.storage.wal_checkpointer import OLD_SNAPSHOT_S, WalCheckpointer
+
+
+async def _no_past(_: str) -> SessionDatabase:
+    raise SqlError("0A000", "this database does not read its past: it is not hosted by a node")
+
+
+@dataclass(slots=True)
+class ClusterLinks:
+    """The answers of the node that hosts a database to its questions."""
+
+    find_leader: Callable[[], str | None] = lambda: None
+    """The address of the leader, where it is known."""
+    find_past: Callable[[str], Awaitable[SessionDatabase]] = _no_past
+    """The database as it was at a point, for one session."""
 
 
 class SqlDatabase:
@@ -76,10 +91,7 @@ class SqlDatabase:
         self.availability = CopyAvailability(name)
         self.snapshots = SqlSnapshots(host, self, name, identity, setup, settings.snapshot_wal_limit_bytes)
         """Copies the local file, and replaces it by another."""
-        self.find_leader: Callable[[], str | None] = lambda: None
-        self.find_past: Callable[[str], Awaitable[SessionDatabase]] = _no_past
-        """Finds the database as it was at a point, for one session."""
-        self.as_of: int | None = None
+        self.links = ClusterLinks()
         self.roles = DatabaseRoles(host, name)
         self.on_leadership: Callable[[bool], None] = lambda leads: None
         """Called on the loop when this node begins or ceases to lead."""
@@ -103,7 +115,7 @@ class SqlDatabase:
 
     @property
     def leader_hint(self) -> str | None:
-        return self.find_leader()
+        return self.links.find_leader()
 
     @property
     def unusable(self) -> SqlError | None:
@@ -140,11 +152,15 @@ class SqlDatabase:
         return self.roles.login(name)
 
     @property
+    def as_of(self) -> int | None:
+        return None
+
+    @property
     def present(self) -> SessionDatabase:
         return self
 
     async def past(self, point: str) -> SessionDatabase:
-        return await self.find_past(point)
+        return await self.links.find_past(point)
 
     def leave(self) -> None:
         """Nothing is held for the sessions of the present."""
@@ -320,10 +336,6 @@ class SqlDatabase:
             await self._pool.close()
         await self._worker.run(self._copy.close)
         await self._worker.close()
-
-
-async def _no_past(_: str) -> SessionDatabase:
-    raise SqlError("0A000", "this database does not read its past: it is not hosted by a node")
 
 
 def _batch_of(entry: LogEntry) -> LogBatch:

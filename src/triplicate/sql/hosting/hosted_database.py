@@ -123,8 +123,8 @@ class HostedDatabase:
             threads=parts.threads,
         )
         database.find_administrator = self._administrator
-        database.find_past = lambda point: parts.past.open(source_of(self.info), database, point)
-        database.find_leader = lambda: self.leader.address if self.leader is not None else None
+        database.links.find_past = lambda point: parts.past.open(source_of(self.info), database, point)
+        database.links.find_leader = lambda: self.leader.address if self.leader is not None else None
         replica = Replica(
             parts.host,
             self._logs,

@@ -17,7 +17,7 @@ from triplicate.log import CHUNK_BYTES, Logs, SnapshotHeader
 from triplicate.metadata import own_paths
 from triplicate.runtime import Host, fault_point, shielded
 from triplicate.sql.backup.past_copy import DatabaseLog
-from triplicate.sql.backup.work_file import CopyState, WorkFile
+from triplicate.sql.backup.work_file import CopyPlace, WorkFile
 from triplicate.sql.hosting.database_directory import LEASE_S, Administrator, DatabaseInfo, encode_info, log_purpose, read_info
 from triplicate.sql.hosting.dropping import replace_database
 from triplicate.sql.storage.sqlite_copy import on_disk
@@ -28,14 +28,14 @@ EPOCHS_APART = 1024
 """The first epoch of such a database lies this far behind that of its content, and of the database that it replaces.
 
 Ids of transactions have the epoch in them. Those that were committed behind the content, and are not part of it, are not given again: a
-client that asks for one is told that it is not there.
+client that asks for one learns that it is not there.
 """
 _EPOCH_MAX = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
 class NewDatabase:
-    """What a database is made with, besides its content.
+    """The properties of a new database, besides its content.
 
     Args:
         key_id: the key under which its log is encrypted; empty for none.
@@ -119,11 +119,11 @@ async def create_from_file(client: Client, logs: Logs, path: str, identity: byte
     return info
 
 
-async def _adopt(host: Host, path: str, identity: bytes, new_identity: bytes, old_epoch: int) -> CopyState:
+async def _adopt(host: Host, path: str, identity: bytes, new_identity: bytes, old_epoch: int) -> CopyPlace:
     """Make the file one of the new database."""
     worker = host.new_worker("sql-restore")
 
-    def change() -> CopyState:
+    def change() -> CopyPlace:
         file = WorkFile(host, path, identity)
         try:
             epoch = max(file.open().epoch, old_epoch) + EPOCHS_APART
@@ -141,7 +141,7 @@ async def _adopt(host: Host, path: str, identity: bytes, new_identity: bytes, ol
         await shielded(worker.close())
 
 
-async def _write_snapshot(client: Client, logs: Logs, info: DatabaseInfo, path: str, state: CopyState) -> None:
+async def _write_snapshot(client: Client, logs: Logs, info: DatabaseInfo, path: str, state: CopyPlace) -> None:
     door = logs.snapshots(info.log)
     log_id, compression = await door.header_fields()
     worker = client.host.new_worker("sql-restore")

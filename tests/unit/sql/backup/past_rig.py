@@ -82,7 +82,7 @@ def content_of(path: Path) -> Content:
 
 
 async def command_on(cluster: Cluster, name: str = "db") -> tuple[Client, Logs, DatabaseLog]:
-    """What a command that works with the cluster has."""
+    """The client, the logs and the database of a command."""
     client = cluster.client("command")
     info = await read_info(client, name)
     return client, cluster.logs["command"], source_of(info)

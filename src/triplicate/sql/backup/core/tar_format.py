@@ -15,18 +15,18 @@ END = bytes(2 * BLOCK)
 _MODE = 0o600
 
 
-class Member(NamedTuple):
+class ArchiveMember(NamedTuple):
     name: str
     size_bytes: int
 
 
-def encode_header(member: Member, time_ms: int) -> bytes:
+def encode_header(member: ArchiveMember, time_ms: int) -> bytes:
     info = tarfile.TarInfo(member.name)
     info.size, info.mode, info.mtime = member.size_bytes, _MODE, time_ms // 1000
     return info.tobuf(tarfile.GNU_FORMAT)
 
 
-def decode_header(block: bytes, place: str) -> Member | None:
+def decode_header(block: bytes, place: str) -> ArchiveMember | None:
     """The member that a block begins; None at the end of the archive. Raises BackupDamaged."""
     if block == bytes(BLOCK):
         return None
@@ -36,7 +36,7 @@ def decode_header(block: bytes, place: str) -> Member | None:
         raise BackupDamaged(f"{place} is no backup, or is damaged: {error}") from error
     if not info.isreg() or info.size < 0:
         raise BackupDamaged(f"{place} has member {info.name!r}, which is no file")
-    return Member(info.name, info.size)
+    return ArchiveMember(info.name, info.size)
 
 
 def padding(size_bytes: int) -> int:

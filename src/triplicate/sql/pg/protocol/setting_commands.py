@@ -110,7 +110,7 @@ class SettingCommands:
             self._settings.set(name, value, local=local)
 
     async def _travel(self, point: str | None, *, local: bool) -> None:
-        """Read the past from here on, or the present for None. SHOW tells the position."""
+        """Read the past from here on, or the present for None. SHOW has the position."""
         if local:
             raise SqlError("0A000", f"{AS_OF} cannot be set for one transaction", hint="SET it before, and RESET it after.")
         position = await self._session.travel(point)
