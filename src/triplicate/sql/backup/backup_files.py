@@ -16,7 +16,7 @@ from triplicate.sql.backup.core.manifest import Manifest, Part, decode_manifest,
 from triplicate.sql.backup.core.record_file import BatchFrame, RecordFileReader
 from triplicate.sql.backup.core.target import AtPosition, AtTime, Target, TargetSearch, time_text
 from triplicate.sql.backup.past_copy import APPLY_ENTRIES, APPLY_SIZE_BYTES
-from triplicate.sql.backup.work_file import CopyPlace, WorkFile
+from triplicate.sql.backup.work_file import WorkFileState, WorkFile
 from triplicate.sql.storage.sqlite_copy import check_room, delete_file
 
 ARCHIVE_SUFFIX = ".tar"
@@ -176,7 +176,7 @@ def copy_full(host: Host, backup: Backup, path: str) -> None:
     _check_digest(backup, part, digest_text(digest))
 
 
-def rebuild(host: Host, backup: Backup, target: Target | None, path: str) -> CopyPlace:
+def rebuild(host: Host, backup: Backup, target: Target | None, path: str) -> WorkFileState:
     """Make the database of a backup as a SQLite file with the internal tables, as it was at a target. Every part is verified first.
 
     Args:
@@ -227,7 +227,7 @@ def _apply_part(host: Host, backup: Backup, part: Part, file: WorkFile, search: 
         file.apply(held, search)
 
 
-def _is_before(target: Target | None, state: CopyPlace) -> bool:
+def _is_before(target: Target | None, state: WorkFileState) -> bool:
     match target:
         case AtPosition(position):
             return position < state.position
@@ -236,7 +236,7 @@ def _is_before(target: Target | None, state: CopyPlace) -> bool:
     return False
 
 
-def _not_in_backup(backup: Backup, target: Target | None, oldest: CopyPlace) -> NotKept:
+def _not_in_backup(backup: Backup, target: Target | None, oldest: WorkFileState) -> NotKept:
     last = backup.manifest.parts[-1]
     return NotKept(
         f"the backup at {backup.path} does not have {target}: it reaches from position {oldest.position} ({time_text(oldest.time_ms)}) to "

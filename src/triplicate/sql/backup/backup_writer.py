@@ -28,7 +28,7 @@ from triplicate.sql.backup.core import tar_format
 from triplicate.sql.backup.core.manifest import Manifest, Part, PartKind, digest_text, encode_manifest
 from triplicate.sql.backup.core.record_file import START, BatchFrame, encode_frame
 from triplicate.sql.backup.past_copy import DatabaseLog, PastCopies
-from triplicate.sql.backup.work_file import CopyPlace
+from triplicate.sql.backup.work_file import WorkFileState
 from triplicate.sql.core.records import decode_header
 from triplicate.sql.storage.sqlite_copy import check_room, delete_file, on_disk
 
@@ -80,7 +80,7 @@ class BackupWriter:
             await shielded(worker.close())
         return manifest
 
-    async def _manifest(self, worker: Worker, work: str, state: CopyPlace) -> Manifest:
+    async def _manifest(self, worker: Worker, work: str, state: WorkFileState) -> Manifest:
         source, head = self._source, await self._logs.head(self._source.log)
         digest, size_bytes = await on_disk(worker, digest_of_file, self._host, work)
         made_ms = self._host.clock.wall_us() // 1000

@@ -15,7 +15,7 @@ from triplicate.log import LogEntry, Logs, LogSnapshots, Snapshot
 from triplicate.runtime import Host, Worker, fault_point, shielded, sleep
 from triplicate.sql.backup.core.record_file import BatchFrame
 from triplicate.sql.backup.core.target import AtPosition, AtTime, Target, TargetSearch, time_text
-from triplicate.sql.backup.work_file import CopyPlace, WorkFile
+from triplicate.sql.backup.work_file import WorkFileState, WorkFile
 from triplicate.sql.core.records import decode_header
 from triplicate.sql.storage.sqlite_copy import check_room, delete_file, on_disk
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
@@ -157,7 +157,7 @@ class PastCopies:
             raise NotKept(f"database {self._source.name}: {target} lies ahead; it is {time_text(now_ms)} now")
 
     @fault_point("sql.past_copy")
-    async def make(self, target: Target | None, path: str) -> CopyPlace:
+    async def make(self, target: Target | None, path: str) -> WorkFileState:
         """Make a copy as a SQLite file with the internal tables, at a path that no file has.
 
         Raises:
@@ -166,7 +166,7 @@ class PastCopies:
         """
         return await self._repeated(lambda: self._make(target, path))
 
-    async def _make(self, target: Target | None, path: str) -> CopyPlace:
+    async def _make(self, target: Target | None, path: str) -> WorkFileState:
         position = await self._resolve(target)
         kept = await self.kept()
         failure: SnapshotDamaged | NoSuchLedger | None = None
@@ -183,19 +183,19 @@ class PastCopies:
             raise failure
         raise kept.not_kept(self._source.name, f"position {position}")
 
-    async def _build(self, snapshot: Snapshot | None, target: Target | None, position: int, path: str, kept: KeptHistory) -> CopyPlace:
+    async def _build(self, snapshot: Snapshot | None, target: Target | None, position: int, path: str, kept: KeptHistory) -> WorkFileState:
         worker = self._host.new_worker(f"sql-{self._source.name}-past")
         file = WorkFile(self._host, path, self._source.identity, self._setup)
         try:
             await on_disk(worker, delete_file, self._host, path)
             if snapshot is not None:
                 await self._download(worker, snapshot, path)
-            state: CopyPlace = await on_disk(worker, file.open)
+            state: WorkFileState = await on_disk(worker, file.open)
             if isinstance(target, AtTime) and state.time_ms > target.time_ms:
                 raise kept.not_kept(self._source.name, target)
             search = TargetSearch(AtPosition(position), state.position)
             await apply_all(worker, file, self.frames(state.position, position), search)
-            made: CopyPlace = await on_disk(worker, file.close)
+            made: WorkFileState = await on_disk(worker, file.close)
             return made
         except BaseException:
             await shielded(on_disk(worker, file.delete))

@@ -20,7 +20,7 @@ from triplicate.sql.storage.transaction_history import read_history
 
 
 @dataclass(frozen=True, slots=True)
-class CopyPlace:
+class WorkFileState:
     """Where a finished file stands."""
 
     position: int
@@ -47,7 +47,7 @@ class WorkFile:
         self._connection: apsw.Connection | None = None
         self._applier: Applier | None = None
 
-    def open(self) -> CopyPlace:
+    def open(self) -> WorkFileState:
         """Open the file, or make an empty one; where it stands.
 
         Raises:
@@ -88,7 +88,7 @@ class WorkFile:
         self._connection.execute("update triplicate_state set database = ?, epoch = ?, diverged = null", (identity, epoch))
         self._identity = identity
 
-    def close(self) -> CopyPlace:
+    def close(self) -> WorkFileState:
         """Close the file, with everything in it and nothing in files beside it; where it stands."""
         connection = self._connection
         assert connection is not None, "the file is open"
@@ -110,8 +110,8 @@ class WorkFile:
             connection.close(True)
 
 
-def _copy_state(connection: apsw.Connection, state: StoreState) -> CopyPlace:
-    return CopyPlace(state.position, state.epoch, read_history(connection).time_ms, schema_digest(connection).hex())
+def _copy_state(connection: apsw.Connection, state: StoreState) -> WorkFileState:
+    return WorkFileState(state.position, state.epoch, read_history(connection).time_ms, schema_digest(connection).hex())
 
 
 def _wanted(frames: Iterable[BatchFrame], search: TargetSearch) -> Iterable[LogBatch]:

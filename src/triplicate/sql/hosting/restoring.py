@@ -17,7 +17,7 @@ from triplicate.log import CHUNK_BYTES, Logs, SnapshotHeader
 from triplicate.metadata import own_paths
 from triplicate.runtime import Host, fault_point, shielded
 from triplicate.sql.backup.past_copy import DatabaseLog
-from triplicate.sql.backup.work_file import CopyPlace, WorkFile
+from triplicate.sql.backup.work_file import WorkFileState, WorkFile
 from triplicate.sql.hosting.database_directory import LEASE_S, Administrator, DatabaseInfo, encode_info, log_purpose, read_info
 from triplicate.sql.hosting.dropping import replace_database
 from triplicate.sql.storage.sqlite_copy import on_disk
@@ -119,11 +119,11 @@ async def create_from_file(client: Client, logs: Logs, path: str, identity: byte
     return info
 
 
-async def _adopt(host: Host, path: str, identity: bytes, new_identity: bytes, old_epoch: int) -> CopyPlace:
+async def _adopt(host: Host, path: str, identity: bytes, new_identity: bytes, old_epoch: int) -> WorkFileState:
     """Make the file one of the new database."""
     worker = host.new_worker("sql-restore")
 
-    def change() -> CopyPlace:
+    def change() -> WorkFileState:
         file = WorkFile(host, path, identity)
         try:
             epoch = max(file.open().epoch, old_epoch) + EPOCHS_APART
@@ -141,7 +141,7 @@ async def _adopt(host: Host, path: str, identity: bytes, new_identity: bytes, ol
         await shielded(worker.close())
 
 
-async def _write_snapshot(client: Client, logs: Logs, info: DatabaseInfo, path: str, state: CopyPlace) -> None:
+async def _write_snapshot(client: Client, logs: Logs, info: DatabaseInfo, path: str, state: WorkFileState) -> None:
     door = logs.snapshots(info.log)
     log_id, compression = await door.header_fields()
     worker = client.host.new_worker("sql-restore")
