@@ -30,7 +30,14 @@ from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.hosting.connection_string import connection_string
-from triplicate.sql.hosting.database_backups import back_up_database, clone_database, restore_database, verify_backup
+from triplicate.sql.hosting.database_backups import (
+    back_up_database,
+    clone_database,
+    export_database,
+    import_database,
+    restore_database,
+    verify_backup,
+)
 from triplicate.sql.hosting.database_directory import (
     LEASE_S,
     LONGEST_LEASE_S,
@@ -101,7 +108,9 @@ __all__ = [
     "decode_transaction",
     "drop_database",
     "dropped_databases",
+    "export_database",
     "fold",
+    "import_database",
     "login_secret",
     "parse_number",
     "parse_time",

@@ -1,4 +1,4 @@
-"""``triplicate database``: backup, verify-backup, restore and clone."""
+"""``triplicate database``: backup, verify-backup, restore, clone, export and import."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from triplicate.sql import (
     Target,
     back_up_database,
     clone_database,
+    export_database,
+    import_database,
     parse_number,
     parse_time,
     restore_database,
@@ -218,6 +220,48 @@ def clone(
     run_with_client(metadata, work)
 
 
+@click.command()
+@metadata_option
+@click.argument("name", metavar="DATABASE")
+@click.argument("path", metavar="FILE", type=click.Path())
+@target_options
+def export(metadata: str | None, name: str, path: str, target: Target | None) -> None:
+    """Write a database, as it is now or was at a point in time that is kept, as a plain SQLite file.
+
+    Other programs can open the file. It has neither roles nor rights, and nothing else of Triplicate's.
+    """
+    path = os.path.abspath(path)
+
+    async def work(client: Client) -> None:
+        await export_database(client, Logs(client, client_settings(LogClientSettings)), name, target, path)
+        remarks.print(f"database {name} is exported to {path}")
+
+    run_with_client(metadata, work)
+
+
+@click.command(name="import")
+@metadata_option
+@click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("name", metavar="DATABASE")
+@_replace
+@_key
+@work_folder_option
+def import_command(metadata: str | None, path: str, name: str, replaces: bool, key_id: str, work_folder: str | None) -> None:
+    """Make a database of a SQLite file, which is not changed.
+
+    Definitions and values that a database would refuse are named, and nothing is made then. The database has no roles and no administrator.
+    """
+    path = os.path.abspath(path)
+
+    async def work(client: Client) -> None:
+        logs = Logs(client, client_settings(LogClientSettings))
+        with tempfile.TemporaryDirectory(prefix="triplicate-import-", dir=work_folder) as folder:
+            info = await import_database(client, logs, path, NewDatabase(name, key_id=key_id, replaces=replaces), folder)
+        remarks.print(f"database {info.name} is imported; open it with: triplicate sql {info.name}")
+
+    run_with_client(metadata, work)
+
+
 def manifest_facts(manifest: BackupManifest) -> dict[str, object]:
     """The facts of a backup for JSON, without the administrator's verifier."""
     return {
@@ -232,4 +276,4 @@ def manifest_facts(manifest: BackupManifest) -> dict[str, object]:
     }
 
 
-COMMANDS = (backup, verify_backup_command, restore, clone)
+COMMANDS = (backup, verify_backup_command, restore, clone, export, import_command)

@@ -16,7 +16,7 @@ from triplicate.sql.backup.core.manifest import Manifest, Part, decode_manifest,
 from triplicate.sql.backup.core.record_file import BatchFrame, RecordFileReader
 from triplicate.sql.backup.core.target import AtPosition, AtTime, Target, TargetSearch, time_text
 from triplicate.sql.backup.past_copy import APPLY_ENTRIES, APPLY_SIZE_BYTES
-from triplicate.sql.backup.work_file import WorkFileState, WorkFile
+from triplicate.sql.backup.work_file import WorkFile, WorkFileState
 from triplicate.sql.storage.sqlite_copy import check_room, delete_file
 
 ARCHIVE_SUFFIX = ".tar"

@@ -15,7 +15,7 @@ from triplicate.log import LogEntry, Logs, LogSnapshots, Snapshot
 from triplicate.runtime import Host, Worker, fault_point, shielded, sleep
 from triplicate.sql.backup.core.record_file import BatchFrame
 from triplicate.sql.backup.core.target import AtPosition, AtTime, Target, TargetSearch, time_text
-from triplicate.sql.backup.work_file import WorkFileState, WorkFile
+from triplicate.sql.backup.work_file import WorkFile, WorkFileState
 from triplicate.sql.core.records import decode_header
 from triplicate.sql.storage.sqlite_copy import check_room, delete_file, on_disk
 from triplicate.sql.storage.sqlite_file import ConnectionSetup

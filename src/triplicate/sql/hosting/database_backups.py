@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+from contextlib import closing
 from dataclasses import replace
 
 from triplicate.client import Client
@@ -11,10 +12,11 @@ from triplicate.log import Logs
 from triplicate.runtime import Host, shielded
 from triplicate.sql.backup import backup_files
 from triplicate.sql.backup.backup_files import Backup, open_backup, rebuild
-from triplicate.sql.backup.backup_writer import BackupWriter
+from triplicate.sql.backup.backup_writer import MAKING, BackupWriter
 from triplicate.sql.backup.core.manifest import Manifest
 from triplicate.sql.backup.core.target import Target
 from triplicate.sql.backup.past_copy import PastCopies
+from triplicate.sql.backup.plain_files import adopt_plain, make_plain
 from triplicate.sql.hosting.database_directory import Administrator, DatabaseInfo, read_info
 from triplicate.sql.hosting.restoring import NewDatabase, check_name, create_from_file, source_of
 from triplicate.sql.storage.sqlite_copy import delete_file, on_disk
@@ -117,5 +119,61 @@ async def clone_database(client: Client, logs: Logs, name: str, target: Target |
         return await create_from_file(client, logs, work, info.identity, new)
     finally:
         worker = client.host.new_worker("sql-clone")
+        await shielded(on_disk(worker, delete_file, client.host, work))
+        await shielded(worker.close())
+
+
+async def export_database(client: Client, logs: Logs, name: str, target: Target | None, path: str) -> None:
+    """Write a database as a plain SQLite file, without the internal tables, roles and rights.
+
+    Args:
+        target: the point in time; None for now. path: absolute; no file has it.
+
+    Raises:
+        SqlError: 3D000. ArgumentError: there is a file already. NotKept: the point is not kept. Also the errors of `PastCopies.make`.
+    """
+    info = await read_info(client, name)
+    worker = client.host.new_worker("sql-export")
+    work = path + MAKING
+    try:
+        await on_disk(worker, _check_absent, client.host, path)
+        await PastCopies(client.host, logs, source_of(info)).make(target, work)
+        await on_disk(worker, make_plain, work)
+        await on_disk(worker, _rename, client.host, work, path)
+    finally:
+        await shielded(on_disk(worker, delete_file, client.host, work))
+        await shielded(worker.close())
+
+
+def _check_absent(host: Host, path: str) -> None:
+    if host.disk.exists(path):
+        raise ArgumentError(f"{path} is there already: give another name")
+
+
+def _rename(host: Host, work: str, path: str) -> None:
+    with closing(host.disk.open(work)) as file:
+        file.sync()
+    host.disk.rename(work, path)
+    host.disk.sync_directory(os.path.dirname(path))
+
+
+async def import_database(client: Client, logs: Logs, path: str, new: NewDatabase, work_folder: str) -> DatabaseInfo:
+    """Make a database of a plain SQLite file. The file is not changed.
+
+    Args:
+        path: absolute. work_folder: an empty folder for a copy of the file.
+
+    Raises:
+        SqlError: 42P04, the name is in use. ArgumentError: the file has definitions or values that a database refuses; they are named.
+        Also the errors of `create_from_file`.
+    """
+    await check_name(client, new.name, replaces=new.replaces)
+    identity = client.host.entropy.stream("sql.import").randbytes(16)
+    worker = client.host.new_worker("sql-import")
+    work = os.path.join(work_folder, _WORK_NAME)
+    try:
+        await on_disk(worker, adopt_plain, client.host, path, work, identity)
+        return await create_from_file(client, logs, work, identity, new)
+    finally:
         await shielded(on_disk(worker, delete_file, client.host, work))
         await shielded(worker.close())

@@ -17,7 +17,7 @@ from triplicate.log import CHUNK_BYTES, Logs, SnapshotHeader
 from triplicate.metadata import own_paths
 from triplicate.runtime import Host, fault_point, shielded
 from triplicate.sql.backup.past_copy import DatabaseLog
-from triplicate.sql.backup.work_file import WorkFileState, WorkFile
+from triplicate.sql.backup.work_file import WorkFile, WorkFileState
 from triplicate.sql.hosting.database_directory import LEASE_S, Administrator, DatabaseInfo, encode_info, log_purpose, read_info
 from triplicate.sql.hosting.dropping import replace_database
 from triplicate.sql.storage.sqlite_copy import on_disk
@@ -78,7 +78,7 @@ async def check_name(client: Client, name: str, *, replaces: bool) -> DatabaseIn
             raise
         return None
     if not replaces:
-        raise SqlError("42P04", f'database "{name}" already exists', hint="Give --replace to put this one in its place, or another name.")
+        raise SqlError("42P04", f'database "{name}" already exists: give --replace to put this one in its place, or another name')
     return found
 
 

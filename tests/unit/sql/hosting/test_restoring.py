@@ -10,21 +10,12 @@ import pytest
 
 from tests.unit.sql.backup.past_rig import command_on, content_of, ones, past_of, restored, writer_of, written
 from tests.unit.sql.cluster import Cluster, play, run
+from tests.unit.sql.hosting.restoring_rig import hosted
 from triplicate.errors import BackupDamaged, SqlError
-from triplicate.sql import SqlDatabase, database_names, read_info
+from triplicate.sql import database_names, read_info
 from triplicate.sql.backup.core.target import AtPosition
 from triplicate.sql.hosting.dropping import dropped_databases
 from triplicate.sql.hosting.restoring import create_from_file
-
-
-async def hosted(cluster: Cluster, name: str, identity: bytes) -> SqlDatabase:
-    """The database on the node that leads it."""
-    while True:
-        for node in cluster.nodes.values():
-            one = node.databases.hosted.get(name)
-            if one is not None and one.info.identity == identity and one.database.is_leader:
-                return one.database
-        await asyncio.sleep(0.005)
 
 
 def test_a_restored_database_equals_the_one_that_was_backed_up_and_goes_on(tmp_path: Path) -> None:
