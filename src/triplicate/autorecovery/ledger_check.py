@@ -32,7 +32,7 @@ LIST_AGAIN_S = 1.0
 """Pause before a bookie of an open ledger lists its entries again: a confirmed entry may still be on the way to the last bookie."""
 
 
-class CopyPlace(enum.Enum):
+class CopyState(enum.Enum):
     """The answer to the read of one copy."""
 
     GOOD = "good"
@@ -142,23 +142,23 @@ class LedgerChecker:
         """Read every copy that the bookie lists. An error that proves nothing ends the reading, and the bookie counts as silent."""
         clock = self._client.host.clock
 
-        async def read(entry_id: int) -> CopyPlace:
+        async def read(entry_id: int) -> CopyState:
             try:
                 async with timeout_at(clock.monotonic() + self._limit_s):
                     body = await requests.read(codec, entry_id, bookie_id)
             except DigestMismatch:
-                return CopyPlace.BAD
-            return CopyPlace.DENIED if body is None else CopyPlace.GOOD
+                return CopyState.BAD
+            return CopyState.DENIED if body is None else CopyState.GOOD
 
-        found: dict[CopyPlace, list[int]] = {state: [] for state in (CopyPlace.BAD, CopyPlace.DENIED)}
+        found: dict[CopyState, list[int]] = {state: [] for state in (CopyState.BAD, CopyState.DENIED)}
         entries = (entry_id for fragment in own for run in fragment.runs() for entry_id in run if entry_id in answer.stored)
         while chunk := list(islice(entries, READS_CHUNK)):
             states = await map_bounded(read, chunk, most=READS_AT_A_TIME, name="reads of copies")
             for entry_id, state in zip(chunk, states, strict=True):
-                if state is not CopyPlace.GOOD:
+                if state is not CopyState.GOOD:
                     found[state].append(entry_id)
             self._progress(len(chunk))
-        return replace(answer, denied=tuple(found[CopyPlace.DENIED]), bad=tuple(found[CopyPlace.BAD]))
+        return replace(answer, denied=tuple(found[CopyState.DENIED]), bad=tuple(found[CopyState.BAD]))
 
 
 def bookies_to_mark(copies: LedgerCopies, registered: Collection[str]) -> tuple[str, ...]:
