@@ -286,6 +286,10 @@ class SnapshotDamaged(LogError, CorruptionError):
     """A snapshot's ledger contradicts the list of snapshots, or does not hold a valid state. An older snapshot is used."""
 
 
+class BackupDamaged(CorruptionError):
+    """A backup of a database, or a part of it, is not what was written: it fails its digest, or the chain of its parts has a gap."""
+
+
 class OffsetGap(LogError, CorruptionError):
     """The offsets of the segments are not continuous: a segment is missing or damaged."""
 
@@ -299,6 +303,10 @@ class ReplicaError(TriplicateError):
 
 class Diverged(ReplicaError, CorruptionError):
     """Applying the log did not make the recorded changes: this copy is wrong and stops serving."""
+
+
+class NotKept(ReplicaError, UsageError):
+    """A point in the past of a database is no longer kept. The message names the oldest that is."""
 
 
 class SqlError(TriplicateError):

@@ -245,6 +245,24 @@ class NodeSettings:
         low=MIB,
         high=2**40,
     )
+    past_copies: int = setting(
+        4,
+        "Upper bound on the databases as they were that a node holds for sessions with triplicate.as_of, each a file in its directory. "
+        "0: sessions cannot read the past here.",
+        unit="copies",
+        low=0,
+        high=1000,
+    )
+    past_copies_bytes: int = setting(
+        16 * 1024 * MIB, "Upper bound on the size of these copies together.", unit="bytes", low=MIB, high=2**50
+    )
+    past_copy_wait_s: float = setting(
+        60.0,
+        "How long SET triplicate.as_of waits for a copy. After it the copy is still built, and SET can be repeated.",
+        unit="seconds",
+        low=0.1,
+        high=86400,
+    )
     election_delay_s: float = setting(
         0.15, "Delay of a candidate in favour of others that have applied more.", unit="seconds", low=0, high=60
     )

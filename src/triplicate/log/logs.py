@@ -92,10 +92,21 @@ class Logs(ReadableLogs):
         check_purpose(name, head, self._acting_for)
         return head
 
-    async def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER, key_id: str = "") -> Head:
+    async def create(
+        self,
+        name: str,
+        settings: LogSettings | None = None,
+        *,
+        purpose: Purpose = USER,
+        key_id: str = "",
+        first_offset: int = 0,
+        epoch: int = 0,
+    ) -> Head:
         """Create an empty log.
 
         Args:
+            first_offset, epoch: where it goes on from the log of a state machine that was copied. It looks as if it had been truncated at
+                this offset after this epoch, so replicas load the snapshot that is listed with it.
             purpose: the database, key-value store or pipeline that the log belongs to, if any.
             key_id: the key under which its records are encrypted, which this process has; empty: they are not encrypted, now and later.
 
@@ -109,7 +120,8 @@ class Logs(ReadableLogs):
         check_text("the name of the log's purpose", purpose.name)
         check_retention(name, settings, purpose)
         self._check_key(name, key_id)
-        return (await self._store.create(name, settings, purpose, key_id)).head
+        stored = await self._store.create(name, settings, purpose, key_id, first_offset=first_offset, epoch=epoch)
+        return stored.head
 
     def _check_key(self, name: str, key_id: str) -> None:
         """Check a key that a log is about to demand. Raises ArgumentError, LogKeyMissing, ConfigError."""

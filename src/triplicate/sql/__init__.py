@@ -1,6 +1,8 @@
 """The replicated SQL database: SQLite as the state machine, an ordered row log as its input."""
 
 from triplicate.config.node_settings import NodeSettings
+from triplicate.sql.backup.core.manifest import Manifest as BackupManifest
+from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction, Target, parse_number, parse_time
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.committed_changes import ChangeType, CommittedChange, CommittedTransaction
 from triplicate.sql.core.records import (
@@ -30,6 +32,14 @@ from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.hosting.change_feed import changes
 from triplicate.sql.hosting.connection_string import connection_string
+from triplicate.sql.hosting.database_backups import (
+    back_up_database,
+    clone_database,
+    export_database,
+    import_database,
+    restore_database,
+    verify_backup,
+)
 from triplicate.sql.hosting.database_directory import (
     LEASE_S,
     LONGEST_LEASE_S,
@@ -40,6 +50,7 @@ from triplicate.sql.hosting.database_directory import (
     database_info,
     database_names,
     login_secret,
+    read_info,
     registered_nodes,
     set_administrator,
     wait_for_leader,
@@ -48,12 +59,17 @@ from triplicate.sql.hosting.database_node import DatabaseNode
 from triplicate.sql.hosting.dropping import DroppedDatabase, drop_database, dropped_databases, rename_database, undelete_database
 from triplicate.sql.hosting.hosted_database import HostedDatabase
 from triplicate.sql.hosting.hosted_databases import HostedDatabases
+from triplicate.sql.hosting.restoring import NewDatabase
 from triplicate.sql.pg import PostgresServer, ServerLimits, ServerSecurity
 
 __all__ = [
     "LEASE_S",
     "LONGEST_LEASE_S",
     "Administrator",
+    "AtPosition",
+    "AtTime",
+    "AtTransaction",
+    "BackupManifest",
     "BatchHeader",
     "ChangeType",
     "ColumnAdded",
@@ -66,6 +82,7 @@ __all__ = [
     "DroppedDatabase",
     "HostedDatabase",
     "HostedDatabases",
+    "NewDatabase",
     "NodeSettings",
     "PostgresServer",
     "RowKind",
@@ -82,9 +99,12 @@ __all__ = [
     "TableDropped",
     "TableRenamed",
     "TableShape",
+    "Target",
     "Transaction",
     "Value",
+    "back_up_database",
     "changes",
+    "clone_database",
     "connection_string",
     "create_database",
     "database_file",
@@ -94,12 +114,19 @@ __all__ = [
     "decode_transaction",
     "drop_database",
     "dropped_databases",
+    "export_database",
     "fold",
+    "import_database",
     "login_secret",
+    "parse_number",
+    "parse_time",
+    "read_info",
     "registered_nodes",
     "rename_database",
+    "restore_database",
     "set_administrator",
     "table_change",
     "undelete_database",
+    "verify_backup",
     "wait_for_leader",
 ]

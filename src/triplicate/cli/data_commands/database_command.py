@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
+from triplicate.cli.data_commands import backup_commands
 from triplicate.cli.data_commands.log_keys import key_option
 from triplicate.cli.data_commands.snapshot_requests import request_snapshot, snapshot_facts, time_text, verdict
 from triplicate.cli.terminal.client_run import run_with_client
@@ -293,6 +294,10 @@ def snapshots(metadata: str | None, name: str, verify: bool, as_json: bool) -> N
             raise SnapshotDamaged(f"{len(bad)} of {len(listed)} snapshots of database {name} cannot be loaded")
 
     run_with_client(metadata, work)
+
+
+for _command in backup_commands.COMMANDS:
+    database.add_command(_command)
 
 
 def role_of(node: Candidate, info: DatabaseInfo) -> str:

@@ -182,6 +182,8 @@ WARNINGS = frozenset(
         "security.certificate_not_renewed",
         "security.tokens_not_renewed",
         "security.users_not_renewed",
+        "sql.past_copy_failed",
+        "sql.past_copy_without_snapshot",
         "sql.log_not_deleted",
         "sql.mark_failed",
         "sql.reader_not_closed",

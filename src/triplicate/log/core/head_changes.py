@@ -50,9 +50,23 @@ class Change:
     replaced: tuple[int, ...] = ()
 
 
-def new_head(log_id: str, token: str, settings: LogSettings, created_ms: int, purpose: Purpose = USER, key_id: str = "") -> Head:
-    """The head of a log that has just been created: no segment, no writer yet."""
-    return Head(log_id, 0, token, None, 0, None, (), (), settings, created_ms, purpose=purpose, key_id=key_id)
+def new_head(
+    log_id: str,
+    token: str,
+    settings: LogSettings,
+    created_ms: int,
+    purpose: Purpose = USER,
+    key_id: str = "",
+    *,
+    first_offset: int = 0,
+    epoch: int = 0,
+) -> Head:
+    """The head of a log that has just been created: no segment, no writer yet.
+
+    Args:
+        first_offset: of its first record. epoch: its first writer has the next one.
+    """
+    return Head(log_id, epoch, token, None, first_offset, None, (), (), settings, created_ms, purpose=purpose, key_id=key_id)
 
 
 def rotate_key(head: Head, key_id: str, token: str) -> Change:

@@ -89,14 +89,17 @@ class HeadStore:
                     raise
                 await sleep(self.host.clock, backoff.next_s())
 
-    async def create(self, name: str, settings: LogSettings, purpose: Purpose = USER, key_id: str = "") -> StoredHead:
-        """Create the nodes of a new log.
+    async def create(
+        self, name: str, settings: LogSettings, purpose: Purpose = USER, key_id: str = "", *, first_offset: int = 0, epoch: int = 0
+    ) -> StoredHead:
+        """Create the nodes of a new log. See `new_head`.
 
         Raises:
             LogExists: the name is in use. ArgumentError: it is no valid name.
         """
         path = self.path(name)
-        head = new_head(self.token(), self.token(), settings, self.host.clock.wall_us() // 1000, purpose, key_id)
+        created_ms = self.host.clock.wall_us() // 1000
+        head = new_head(self.token(), self.token(), settings, created_ms, purpose, key_id, first_offset=first_offset, epoch=epoch)
         operations = [CreateNode(path, encode_head(head)), CreateNode(f"{path}/pages"), CreateNode(f"{path}/publishers")]
         await self.persist(self._ensure_root)
 

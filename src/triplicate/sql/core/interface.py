@@ -211,6 +211,20 @@ class Session(Protocol):
     async def set_request_id(self, request_id: str | None) -> None:
         """Name the next transaction by the client's own id; a repeat of an id returns the stored result instead of running again."""
 
+    async def travel(self, point: str | None) -> int | None:
+        """Read the database as it was at a point from here on, or as it is for None. Nothing can be changed in the past.
+
+        Args:
+            point: ``position N``, ``time T`` or ``transaction ID``.
+
+        Returns:
+            The position of the point; None for the present.
+
+        Raises:
+            SqlError: 22023, it names no point; 55000, it is not kept; 25001, a transaction is open; 53400, 55P03, 58030, see
+                `PastDatabases.open`. The session reads what it has read before then.
+        """
+
     async def table_key(self, table: str) -> list[str]:
         """The columns of a table's primary key in order; empty where there is none."""
 

@@ -282,6 +282,16 @@ def decode_transaction(record: bytes, tables: Sequence[TableShape]) -> Transacti
     return Transaction(number, operations, request_id, results)
 
 
+def transaction_number(record: bytes) -> int:
+    """The number of the transaction in a record, without the rest. Raises FormatError as `decode_transaction`."""
+    try:
+        if not record.startswith(_RECORD_START):
+            raise ValueError(f"it begins with {record[: len(_RECORD_START)].hex()}")
+        return read_varint(record, len(_RECORD_START))[0]
+    except (IndexError, ValueError) as error:
+        raise FormatError(f"a transaction's record cannot be read: {error}") from error
+
+
 class JoinedRows(NamedTuple):
     """Consecutive transactions of one row each, decoded together."""
 

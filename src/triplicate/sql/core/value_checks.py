@@ -83,6 +83,11 @@ class RowRules:
         rules = [_rule(index, name, declared) for index, name, declared in columns]
         self._rules = [rule for rule in rules if rule is not None]
 
+    @property
+    def has_any(self) -> bool:
+        """Whether a column refuses some values."""
+        return bool(self._rules)
+
     def inspections(self, kinds: tuple[type, ...]) -> tuple[tuple[int, Fits], ...] | None:
         """The checks that a row of these types needs; None when a type is refused."""
         present = [rule for rule in self._rules if kinds[rule.index] is not _NULL or rule.is_serial]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -24,7 +25,7 @@ from triplicate.sql.engine.cursors import RowsCursor, StreamCursor
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.rights_check import RightsCheck, verifier_text
-from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, required_leadership
+from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, moved_in_time, required_leadership
 from triplicate.sql.executor.authorizer import WHEN_FAILED, allowed_when_failed, savepoint_name
 from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.reader_connection import ReaderConnection
@@ -130,7 +131,7 @@ class SqlSession:
 
     @property
     def sees_shared_schema(self) -> bool:
-        if self._checkout is not None or self._block.status is TransactionStatus.FAILED:
+        if self._checkout is not None or self._block.status is TransactionStatus.FAILED or self._database.as_of is not None:
             return False
         return self._held is None or not self._held.writer.has_altered_schema
 
@@ -223,6 +224,12 @@ class SqlSession:
         if self._held is not None:
             raise SqlError("25001", "a request id must be set before the transaction writes")
         self._block.request_id = "" if request_id is None else own_request_id(request_id, self.roles.acting)
+
+    async def travel(self, point: str | None) -> int | None:
+        with self._call:
+            self._database = await moved_in_time(self._database, self.status, point)
+            self._rights = RightsCheck(self._database, self.client, self.roles)
+            return self._database.as_of
 
     def cancel(self) -> None:
         reason = SqlError("57014", "canceling statement due to user request")
@@ -571,16 +578,11 @@ class SqlSession:
     async def _release(self, *, committed: bool) -> None:
         held, self._held = self._held, None
         if held is not None and not held.transaction.over:
-            await self._roll_back(held.transaction)
+            with suppress(SqlError):  # The leadership has ended, and the transaction with it.
+                await held.transaction.rollback()
         await self._close_streams()
         await self._release_checkout(committed=committed)
         self._block.end()
-
-    async def _roll_back(self, transaction: InteractiveTransaction) -> None:
-        try:
-            await transaction.rollback()
-        except SqlError:
-            return  # The leadership ended, and the transaction with it.
 
     async def _close_streams(self) -> None:
         for stream in list(self._streams):

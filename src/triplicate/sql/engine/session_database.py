@@ -7,7 +7,7 @@ from typing import Protocol
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
-from triplicate.sql.core.interface import Session
+from triplicate.sql.core.interface import Session, TransactionStatus
 from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
@@ -39,6 +39,20 @@ class SessionDatabase(Protocol):
     @property
     def roles(self) -> DatabaseRoles: ...
 
+    @property
+    def as_of(self) -> int | None:
+        """The position at which its sessions read it as it was; None in the present."""
+
+    @property
+    def present(self) -> SessionDatabase:
+        """The database as it is."""
+
+    async def past(self, point: str) -> SessionDatabase:
+        """The database as it was at a point, for one session. Raises SqlError."""
+
+    def leave(self) -> None:
+        """A session does not read it as it was any more."""
+
     def forget(self, session: Session) -> None: ...
 
 
@@ -57,6 +71,12 @@ class HeldWriter:
 def required_leadership(database: SessionDatabase, tag: str) -> Leadership:
     """The leadership of this node. Raises SqlError 25006 where it follows."""
     leadership = database.leadership
+    if database.as_of is not None:
+        raise SqlError(
+            "25006",
+            f"cannot execute {tag}: this session reads the database as it was at position {database.as_of}",
+            hint="RESET triplicate.as_of leads back to the present.",
+        )
     if leadership is None:
         leader = database.leader_hint
         raise SqlError(
@@ -65,3 +85,19 @@ def required_leadership(database: SessionDatabase, tag: str) -> Leadership:
             hint=f"The leader is at {leader}." if leader else "No leader is known at the moment; try again.",
         )
     return leadership
+
+
+async def moved_in_time(database: SessionDatabase, status: TransactionStatus, point: str | None) -> SessionDatabase:
+    """The database that a session reads from now on: as it was at a point, or as it is for None.
+
+    Raises:
+        SqlError: 25001, a transaction is open. See `PastDatabases.open`.
+    """
+    if status is not TransactionStatus.IDLE:
+        if point is None and database.as_of is None:
+            return database
+        raise SqlError("25001", "triplicate.as_of cannot be changed inside a transaction block")
+    found = database.present if point is None else await database.past(point)
+    if database.as_of is not None:
+        database.leave()
+    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import apsw
@@ -25,6 +26,7 @@ from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
 from triplicate.sql.engine.session import SqlSession
+from triplicate.sql.engine.session_database import SessionDatabase
 from triplicate.sql.executor.reader_pool import ReaderPool, ReadLimits
 from triplicate.sql.executor.threads import ThreadPerWorker, WorkerThreads
 from triplicate.sql.executor.transaction_functions import TransactionIds
@@ -35,6 +37,20 @@ from triplicate.sql.storage.local_copies import is_position_mismatch
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 from triplicate.sql.storage.sqlite_snapshots import SqlSnapshots
 from triplicate.sql.storage.wal_checkpointer import OLD_SNAPSHOT_S, WalCheckpointer
+
+
+async def _no_past(_: str) -> SessionDatabase:
+    raise SqlError("0A000", "this database does not read its past: it is not hosted by a node")
+
+
+@dataclass(slots=True)
+class ClusterLinks:
+    """The answers of the node that hosts a database to its questions."""
+
+    find_leader: Callable[[], str | None] = lambda: None
+    """The address of the leader, where it is known."""
+    find_past: Callable[[str], Awaitable[SessionDatabase]] = _no_past
+    """The database as it was at a point, for one session."""
 
 
 class SqlDatabase:
@@ -81,7 +97,7 @@ class SqlDatabase:
         self.availability = CopyAvailability(name)
         self.snapshots = SqlSnapshots(host, self, name, identity, setup, settings.snapshot_wal_limit_bytes)
         """Copies the local file, and replaces it by another."""
-        self.find_leader: Callable[[], str | None] = lambda: None
+        self.links = ClusterLinks()
         self.roles = DatabaseRoles(host, name)
         self.on_leadership: Callable[[bool], None] = lambda leads: None
         """Called on the loop when this node begins or ceases to lead."""
@@ -109,7 +125,7 @@ class SqlDatabase:
 
     @property
     def leader_hint(self) -> str | None:
-        return self.find_leader()
+        return self.links.find_leader()
 
     @property
     def unusable(self) -> SqlError | None:
@@ -144,6 +160,20 @@ class SqlDatabase:
         """The login of a role that is stored in the database itself, by this copy's state. None if there is none."""
         self.availability.check()
         return self.roles.login(name)
+
+    @property
+    def as_of(self) -> int | None:
+        return None
+
+    @property
+    def present(self) -> SessionDatabase:
+        return self
+
+    async def past(self, point: str) -> SessionDatabase:
+        return await self.links.find_past(point)
+
+    def leave(self) -> None:
+        """Nothing is held for the sessions of the present."""
 
     def forget(self, session: Session) -> None:
         """A session was closed."""

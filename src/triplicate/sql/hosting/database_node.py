@@ -18,6 +18,7 @@ from triplicate.log import Janitor, Logs, maintain
 from triplicate.metadata import own_paths
 from triplicate.replica import FailureDetector, NodeParts, PeerLoss
 from triplicate.runtime import Host, Metrics, TaskScope, resolve, sleep
+from triplicate.sql.backup.past_databases import PastDatabases
 from triplicate.sql.executor.threads import SharedThreads
 from triplicate.sql.hosting.dropping import purge_dropped
 from triplicate.sql.hosting.hosted_database import NodeResources
@@ -100,6 +101,9 @@ class DatabaseNode:
             await name.acquire(settings.name_wait_s)
             threads = SharedThreads(host, settings)
             opened.push_async_callback(threads.close)
+            past = PastDatabases(host, logs, settings, setup, threads)
+            await past.begin()
+            opened.push_async_callback(past.close)
             watch = client.metadata.tree.watch(own_paths.databases_path(client.metadata.own_root))
             opened.callback(watch.close)
             opened.push_async_callback(databases.aclose)
@@ -107,7 +111,8 @@ class DatabaseNode:
             opened.push_async_callback(scope.aclose)
             scope.spawn(name.keep(), name="name")
             gone = _start_failure_detector(host, settings, scope)
-            parts = NodeResources(host, client, logs, settings, metrics, setup, shown, lambda: name.held, asyncio.Lock(), threads, gone)
+            turn = asyncio.Lock()
+            parts = NodeResources(host, client, logs, settings, metrics, setup, shown, lambda: name.held, turn, threads, gone, past)
             try:
                 await scope.spawn(_open_databases(HostingLoop(parts, databases, watch, scope), parts, databases, scope), name="start")
                 if beside is not None:

@@ -87,18 +87,33 @@ async def drop_database(client: Client, name: str) -> DatabaseInfo:
         meant = meant or info.identity
         if info.identity != meant:
             raise SqlError("3D000", f'database "{name}" was dropped meanwhile, and another one of this name was created, which is kept')
-        tombstone = own_paths.dropped_database_path(root, info.identity)
-        await _ensure(tree, own_paths.dropped_path(root))
-        # A tombstone beside a node is left from a drop of which the restore of an older store has undone a part.
-        left = [DeleteNode(tombstone)] if await tree.exists(tombstone) is not None else []
-        await tree.multi(
-            [
-                *left,
-                CreateNode(tombstone, encode_tombstone(found.record, DROPPED)),
-                *await _beneath(tree, path),
-                DeleteNode(path, found.version),
-            ]
-        )
+        await tree.multi(await _drop(tree, root, path, found))
+        return info
+
+    return await _repeated(client.host, attempt)
+
+
+async def replace_database(client: Client, info: DatabaseInfo, meant: bytes) -> DatabaseInfo:
+    """Drop the database that has the name of `info`, and put `info` in its place, in one transaction.
+
+    The log of the dropped one stays as after any drop. It can be undeleted once the name is free again.
+
+    Args:
+        meant: identity of the database that is dropped.
+
+    Raises:
+        SqlError: 3D000, there is none of this name and identity.
+    """
+    root, tree = client.metadata.own_root, client.metadata.tree
+    path = own_paths.database_path(root, info.name)
+
+    async def attempt() -> DatabaseInfo:
+        found = await _found(tree, path, info.name)
+        if found.info.identity == info.identity:
+            return info  # An earlier attempt was applied.
+        if found.info.identity != meant:
+            raise SqlError("3D000", f'database "{info.name}" was replaced by another one meanwhile, which is kept')
+        await tree.multi([*await _drop(tree, root, path, found), CreateNode(path, encode_info(info))])
         return info
 
     return await _repeated(client.host, attempt)
@@ -229,6 +244,20 @@ async def _found(tree: Tree, path: str, name: str) -> _StoredDatabase:
     if not data:
         raise SqlError("3D000", f'database "{name}" does not exist', hint="triplicate database list shows those that do.")
     return _StoredDatabase(data.decode(), decode_info(data), stat.version)
+
+
+async def _drop(tree: Tree, root: str, path: str, found: _StoredDatabase) -> list[TreeOperation]:
+    """The operations that drop a database and write its tombstone."""
+    tombstone = own_paths.dropped_database_path(root, found.info.identity)
+    await _ensure(tree, own_paths.dropped_path(root))
+    # A tombstone beside a node is left from a drop of which the restore of an older store has undone a part.
+    left = [DeleteNode(tombstone)] if await tree.exists(tombstone) is not None else []
+    return [
+        *left,
+        CreateNode(tombstone, encode_tombstone(found.record, DROPPED)),
+        *await _beneath(tree, path),
+        DeleteNode(path, found.version),
+    ]
 
 
 async def _require_free(tree: Tree, path: str, name: str) -> None:

@@ -29,12 +29,14 @@ from triplicate.replica import (
 )
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, deadline_after, shielded, sleep, timeout_at
 from triplicate.security import audit
+from triplicate.sql.backup.past_databases import PastDatabases
 from triplicate.sql.core.audit import AuditEvent, ConnectedClient
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.executor.threads import WorkerThreads
 from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, log_purpose, read_info
 from triplicate.sql.hosting.live_sources import LiveSources
+from triplicate.sql.hosting.restoring import source_of
 from triplicate.sql.storage.local_copies import is_position_mismatch
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
@@ -66,6 +68,8 @@ class NodeResources:
     threads: WorkerThreads
     gone: Callable[[str], Coroutine[Any, Any, PeerLoss]] | None
     """Returns when the process at an address has ended; None without failure detection."""
+    past: PastDatabases
+    """Databases as they were, for sessions that read the past."""
 
 
 class StoppedCopy(NamedTuple):
@@ -132,7 +136,8 @@ class HostedDatabase:
         database.find_administrator = self._administrator
         sources = LiveSources(parts.host, parts.client, self._logs, database, settings.node_id, self._node_path, self.info.log)
         database.activity.sources.update(sources.by_table())
-        database.find_leader = lambda: self.leader.address if self.leader is not None else None
+        database.links.find_past = lambda point: parts.past.open(source_of(self.info), database, point)
+        database.links.find_leader = lambda: self.leader.address if self.leader is not None else None
         replica = Replica(
             parts.host,
             self._logs,

@@ -17,6 +17,8 @@ from triplicate.sql.storage import transaction_history
 from triplicate.sql.storage.transaction_history import CommitRecord
 
 STORE_FORMAT = 2
+SQLITE_PAGE_SIZE_AT = 16
+"""Where a SQLite file has the size of its pages: two bytes, big-endian; 1 stands for 65,536."""
 
 ConnectionSetup = Callable[[apsw.Connection], None]
 """Called on each new connection, for example to register functions. Every node must register the same functions."""

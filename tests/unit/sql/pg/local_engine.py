@@ -92,6 +92,7 @@ class LocalSession:
         self._connection = connection
         self.status = TransactionStatus.IDLE
         self.ended: asyncio.Future[SqlError] = asyncio.get_running_loop().create_future()
+        self.travels: list[str | None] = []
         self.request_ids: list[str | None] = []
         self.started = 0
         self.bulk_runs = 0
@@ -176,6 +177,10 @@ class LocalSession:
 
     async def set_request_id(self, request_id: str | None) -> None:
         self.request_ids.append(request_id)
+
+    async def travel(self, point: str | None) -> int | None:
+        self.travels.append(point)
+        return None if point is None else 7
 
     async def table_key(self, table: str) -> list[str]:
         return key_of(self._connection, table)

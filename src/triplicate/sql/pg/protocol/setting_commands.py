@@ -8,7 +8,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Database, Prepared, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import SetAccess, ShowParameter
-from triplicate.sql.pg.protocol.settings import READ_ONLY, REQUEST_ID, SessionSettings, duration_s
+from triplicate.sql.pg.protocol.settings import AS_OF, READ_ONLY, REQUEST_ID, SessionSettings, duration_s
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, is_true, values_of
 from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
 from triplicate.sql.pg.syntax.notify_statements import NotifyCall
@@ -89,6 +89,7 @@ class SettingCommands:
         if self._session.status is TransactionStatus.IDLE:
             # Pools reset a connection before they reuse it. The next transaction must not inherit the request id.
             await self._session.set_request_id(None)
+            await self._session.travel(None)
 
     async def set(self, name: str, value: str | None, *, local: bool = False) -> None:
         """Set a parameter, or reset it for None.
@@ -98,6 +99,8 @@ class SettingCommands:
         """
         if name.lower() == REQUEST_ID:
             await self._session.set_request_id(value or None)
+        elif name.lower() == AS_OF:
+            await self._travel(value or None, local=local)
         elif name.lower() in _ROLES:
             self.set_role(SetRole(None if value in (None, "none") else value, name.lower() != "role", local))
         elif name.lower() == _ACCESS and value is not None:
@@ -111,6 +114,16 @@ class SettingCommands:
                 self._notice("25P01", "SET LOCAL can only be used in transaction blocks")
                 return
             self._settings.set(name, value, local=local)
+
+    async def _travel(self, point: str | None, *, local: bool) -> None:
+        """Read the past from here on, or the present for None. SHOW has the position."""
+        if local:
+            raise SqlError("0A000", f"{AS_OF} cannot be set for one transaction", hint="SET it before, and RESET it after.")
+        position = await self._session.travel(point)
+        if position is None:
+            self._settings.reset(AS_OF)
+        else:
+            self._settings.set(AS_OF, f"position {position}")
 
     def set_role(self, command: SetRole) -> None:
         """SET ROLE, SET SESSION AUTHORIZATION, and RESET of either. Raises SqlError as `SessionRoles`."""

@@ -78,6 +78,7 @@ _DATE_ORDERS = {"mdy": "MDY", "us": "MDY", "noneuro": "MDY", "noneuropean": "MDY
     "dmy": "DMY", "euro": "DMY", "european": "DMY", "ymd": "YMD",
 }  # fmt: skip
 REQUEST_ID = "triplicate.request_id"
+AS_OF = "triplicate.as_of"
 READ_ONLY = "default_transaction_read_only"
 _TIMEOUT = "statement_timeout"
 
@@ -113,8 +114,8 @@ class SessionSettings:
 
     def _start_with(self, name: str, value: str) -> None:
         # Libraries send the machine's time zone at every start. The session's stays UTC, which is reported.
-        if name.lower() in ("role", "session_authorization"):
-            raise SqlError("0A000", f"{name} cannot be set at the start of a session", hint="Send SET ROLE after it.")
+        if name.lower() in ("role", "session_authorization", AS_OF):
+            raise SqlError("0A000", f"{name} cannot be set at the start of a session", hint="Send SET after it.")
         if name.lower() != TIME_ZONE.lower():
             self.set(name, value)
 

@@ -1,0 +1,279 @@
+"""``triplicate database``: backup, verify-backup, restore, clone, export and import."""
+
+from __future__ import annotations
+
+import os.path
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from triplicate.cli.data_commands.snapshot_requests import time_text
+from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.client_run import run_with_client
+from triplicate.cli.terminal.options import client_settings, metadata_option
+from triplicate.cli.terminal.output import print_json, print_table, remarks
+from triplicate.client import Client
+from triplicate.config.log_settings import LogClientSettings
+from triplicate.log import Logs
+from triplicate.runtime import real_host
+from triplicate.sql import (
+    AtPosition,
+    AtTime,
+    AtTransaction,
+    BackupManifest,
+    NewDatabase,
+    Target,
+    back_up_database,
+    clone_database,
+    export_database,
+    import_database,
+    parse_number,
+    parse_time,
+    restore_database,
+    verify_backup,
+)
+
+Command = Callable[..., Any]
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_replace = click.option(
+    "--replace", "replaces", is_flag=True, help="Put it in the place of the database of this name, which is dropped (and can be undeleted)."
+)
+_key = click.option("--key", "key_id", metavar="ID", default="", help="Encrypt its log and snapshots under this key.")
+
+
+def work_folder_option(command: Command) -> Command:
+    """Add ``--work-folder``. The command receives `work_folder`, or None."""
+    return click.option(
+        "--work-folder",
+        type=click.Path(exists=True, file_okay=False),
+        metavar="FOLDER",
+        help="Where the copy of the database is made on the way. It needs room for the whole database. Default: the system's folder for "
+        "temporary files.",
+    )(command)
+
+
+def target_options(command: Command) -> Command:
+    """Add the options that name a point in time. The command receives `target`, or None."""
+
+    def collected(to_position: str | None, to_time: str | None, to_transaction: str | None, **arguments: Any) -> Any:
+        return command(target=chosen_target(to_position, to_time, to_transaction), **arguments)
+
+    collected.__name__ = command.__name__
+    collected.__doc__ = command.__doc__
+    collected.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    wrapped: Any = collected
+    for name, metavar, text in (
+        ("--to-transaction", "ID", "As it was behind this transaction; the id is that of pg_current_xact_id()."),
+        (
+            "--to-time",
+            "TIME",
+            "As it was at this time: 2026-01-31 12:00:00, in UTC, or with an offset behind it.",
+        ),
+        ("--to-position", "N", "As it was at this position of its log."),
+    ):
+        wrapped = click.option(name, metavar=metavar, help=text)(wrapped)
+    return wrapped  # type: ignore[no-any-return]
+
+
+def chosen_target(position: str | None, time: str | None, transaction: str | None) -> Target | None:
+    """The point in time that one of the options names; None for none.
+
+    Raises:
+        UsageError: several are given. ArgumentError: a value is wrong.
+    """
+    if sum(one is not None for one in (position, time, transaction)) > 1:
+        raise click.UsageError("give one of --to-position, --to-time and --to-transaction")
+    if position is not None:
+        return AtPosition(parse_number(position, "position"))
+    if time is not None:
+        return AtTime(parse_time(time))
+    return None if transaction is None else AtTransaction(parse_number(transaction, "transaction's id"))
+
+
+@click.command()
+@metadata_option
+@click.argument("name", metavar="DATABASE")
+@click.argument("path", metavar="DEST", type=click.Path())
+@click.option("--incremental", is_flag=True, help="Add what was committed since to the backup in folder DEST.")
+@click.option("--replace", "replaces", is_flag=True, help="Replace the backup at DEST, once the new one is complete.")
+@_json
+def backup(metadata: str | None, name: str, path: str, incremental: bool, replaces: bool, as_json: bool) -> None:
+    """Back up a database while it is read and written.
+
+    DEST is a folder, or one file if its name ends with .tar. The backup has everything that was acknowledged before, whole transactions
+    only. It is read from the bookies: no node needs to run. Its files are not encrypted, and only their owner may read them.
+    """
+    if incremental and replaces:
+        raise click.UsageError("--incremental adds to a backup; --replace makes another in its place")
+    path = os.path.abspath(path)
+
+    async def work(client: Client) -> None:
+        logs = Logs(client, client_settings(LogClientSettings))
+        made = await back_up_database(client, logs, name, path, is_incremental=incremental, replaces=replaces)
+        if made is None:
+            remarks.print(f"nothing was committed in database {name} since the backup at {path}")
+            if as_json:
+                print_json(None)
+        elif as_json:
+            print_json(manifest_facts(made))
+        else:
+            part = made.parts[-1]
+            remarks.print(f"database {name} is backed up at {path} to position {made.end}; {part.file} has {part.size_bytes} bytes")
+
+    run_with_client(metadata, work)
+
+
+@click.command(name="verify-backup")
+@click.argument("path", metavar="BACKUP", type=click.Path(exists=True))
+@_json
+def verify_backup_command(path: str, as_json: bool) -> None:
+    """Compare every part of a backup with its digest. Exit code 1 if one was changed or is missing. No cluster is needed."""
+    path = os.path.abspath(path)
+
+    async def work() -> None:
+        manifest = await verify_backup(real_host("backup"), path)
+        if as_json:
+            print_json(manifest_facts(manifest))
+            return
+        rows = [(part.file, part.first, part.end, time_text(part.time_ms), part.size_bytes) for part in manifest.parts]
+        title = f"backup of database {manifest.database}: verified"
+        print_table(("part", "from", "to", "log time (UTC)", "bytes"), rows, right=("from", "to", "bytes"), title=title)
+
+    run_loop(work())
+
+
+@click.command()
+@metadata_option
+@click.argument("path", metavar="BACKUP", type=click.Path(exists=True))
+@click.argument("name", metavar="DATABASE")
+@target_options
+@_replace
+@_key
+@click.option("--unencrypted", is_flag=True, help="Restore a database whose log was encrypted without encryption.")
+@work_folder_option
+@_json
+def restore(
+    metadata: str | None,
+    path: str,
+    name: str,
+    target: Target | None,
+    replaces: bool,
+    key_id: str,
+    unencrypted: bool,
+    work_folder: str | None,
+    as_json: bool,
+) -> None:
+    """Restore a backup as a database of any name, on any cluster, at its end or at an earlier point in time.
+
+    The whole backup is verified before anything is changed. Roles, rights and the administrator are those of the backup.
+    """
+    path = os.path.abspath(path)
+
+    async def work(client: Client) -> None:
+        logs = Logs(client, client_settings(LogClientSettings))
+        new = NewDatabase(name, key_id=key_id, replaces=replaces)
+        with tempfile.TemporaryDirectory(prefix="triplicate-restore-", dir=work_folder) as folder:
+            info = await restore_database(client, logs, path, target, new, folder, is_unencrypted=unencrypted)
+        begin = (await logs.head(info.log)).first_offset
+        if as_json:
+            print_json({"database": info.name, "log": info.log, "position": begin})
+        else:
+            remarks.print(f"database {info.name} is restored as it was at position {begin}; open it with: triplicate sql {info.name}")
+
+    run_with_client(metadata, work)
+
+
+@click.command()
+@metadata_option
+@click.argument("name", metavar="DATABASE")
+@click.argument("new_name", metavar="NEW_DATABASE")
+@target_options
+@_replace
+@_key
+@work_folder_option
+@_json
+def clone(
+    metadata: str | None,
+    name: str,
+    new_name: str,
+    target: Target | None,
+    replaces: bool,
+    key_id: str,
+    work_folder: str | None,
+    as_json: bool,
+) -> None:
+    """Make a database that begins as another one is now, or was at a point in time that is kept. The two are independent."""
+
+    async def work(client: Client) -> None:
+        logs = Logs(client, client_settings(LogClientSettings))
+        new = NewDatabase(new_name, key_id=key_id, replaces=replaces)
+        with tempfile.TemporaryDirectory(prefix="triplicate-clone-", dir=work_folder) as folder:
+            info = await clone_database(client, logs, name, target, new, folder)
+        begin = (await logs.head(info.log)).first_offset
+        if as_json:
+            print_json({"database": info.name, "log": info.log, "position": begin})
+        else:
+            remarks.print(f"database {info.name} begins as {name} was at position {begin}; open it with: triplicate sql {info.name}")
+
+    run_with_client(metadata, work)
+
+
+@click.command()
+@metadata_option
+@click.argument("name", metavar="DATABASE")
+@click.argument("path", metavar="FILE", type=click.Path())
+@target_options
+def export(metadata: str | None, name: str, path: str, target: Target | None) -> None:
+    """Write a database, as it is now or was at a point in time that is kept, as a plain SQLite file.
+
+    Other programs can open the file. It has neither roles nor rights, and nothing else of Triplicate's.
+    """
+    path = os.path.abspath(path)
+
+    async def work(client: Client) -> None:
+        await export_database(client, Logs(client, client_settings(LogClientSettings)), name, target, path)
+        remarks.print(f"database {name} is exported to {path}")
+
+    run_with_client(metadata, work)
+
+
+@click.command(name="import")
+@metadata_option
+@click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("name", metavar="DATABASE")
+@_replace
+@_key
+@work_folder_option
+def import_command(metadata: str | None, path: str, name: str, replaces: bool, key_id: str, work_folder: str | None) -> None:
+    """Make a database of a SQLite file, which is not changed.
+
+    Definitions and values that a database would refuse are named, and nothing is made then. The database has no roles and no administrator.
+    """
+    path = os.path.abspath(path)
+
+    async def work(client: Client) -> None:
+        logs = Logs(client, client_settings(LogClientSettings))
+        with tempfile.TemporaryDirectory(prefix="triplicate-import-", dir=work_folder) as folder:
+            info = await import_database(client, logs, path, NewDatabase(name, key_id=key_id, replaces=replaces), folder)
+        remarks.print(f"database {info.name} is imported; open it with: triplicate sql {info.name}")
+
+    run_with_client(metadata, work)
+
+
+def manifest_facts(manifest: BackupManifest) -> dict[str, object]:
+    """The facts of a backup for JSON, without the administrator's verifier."""
+    return {
+        "database": manifest.database,
+        "log": manifest.log,
+        "position": manifest.end,
+        "time_ms": manifest.parts[-1].time_ms,
+        "parts": [
+            {"file": one.file, "kind": one.kind.value, "bytes": one.size_bytes, "digest": one.digest, "first": one.first, "end": one.end}
+            for one in manifest.parts
+        ],
+    }
+
+
+COMMANDS = (backup, verify_backup_command, restore, clone, export, import_command)

@@ -1,0 +1,1 @@
+"""The formats of backups, and the search for a position. Pure."""

@@ -1,0 +1,323 @@
+"""Databases as they were, for the sessions of a node that read the past: copies in a folder of the node, shared and bounded.
+
+A copy is built by a task on a worker's thread, and goes on to be built when the session that has asked for it gives up. It stays while
+sessions read it, and after that until another one needs its room, or the node ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os.path
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from triplicate.config.node_settings import NodeSettings
+from triplicate.errors import ArgumentError, NotKept, SqlError, TriplicateError
+from triplicate.log import Logs
+from triplicate.runtime import Host, TaskScope, deadline_after, shielded, timeout_at
+from triplicate.sql.backup.core.target import AtPosition, parse_target
+from triplicate.sql.backup.past_copy import DatabaseLog, PastCopies
+from triplicate.sql.core.access_rights import AccessRights, Refusal
+from triplicate.sql.core.interface import Session
+from triplicate.sql.core.rights import Right
+from triplicate.sql.engine.database_roles import DatabaseRoles
+from triplicate.sql.engine.leadership import Leadership
+from triplicate.sql.engine.session_database import SessionDatabase
+from triplicate.sql.executor.reader_pool import ReaderPool, ReadLimits
+from triplicate.sql.executor.threads import WorkerThreads
+from triplicate.sql.storage.access_tables import load_access_rights
+from triplicate.sql.storage.sqlite_copy import delete_file, on_disk
+from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_reader, read_state
+
+Result = TypeVar("Result")
+
+FOLDER = "past"
+"""In a node's directory."""
+_THREADS = 1
+"""Threads that read one copy."""
+
+
+class PastAccess(AccessRights):
+    """The rights to a database as it was: what a role may read now, and might read then.
+
+    Names alone do not suffice. A table may have had the name then that another one has now, and a right may have been taken since.
+    """
+
+    def __init__(self, present: AccessRights, past: AccessRights) -> None:
+        super().__init__(present.roles.values(), present.members, present.grants, present.owners)
+        self._past = past
+
+    def refusal(self, role: str, rights: Iterable[Right]) -> Refusal | None:
+        needed = tuple(rights)
+        return super().refusal(role, needed) or self._past.refusal(role, needed)
+
+
+class _Facts(NamedTuple):
+    """The facts that a finished file has."""
+
+    schema_version: int
+    access: AccessRights
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class _SharedCopy:
+    """A database as it was, which several sessions may read."""
+
+    pool: ReaderPool
+    facts: _Facts
+    users: int = 0
+    """Sessions that read it."""
+
+
+class PastDatabase:
+    """A database as it was, for one session. Implements `SessionDatabase`."""
+
+    def __init__(self, host: Host, present: SessionDatabase, position: int, copy: _SharedCopy) -> None:
+        self.as_of: int | None = position
+        self.schema_version = copy.facts.schema_version
+        self.pool = copy.pool
+        self.leadership: Leadership | None = None
+        self.leader_hint: str | None = None
+        self._copy = copy
+        self._present = present
+        self._present_access: AccessRights | None = None
+        self._roles = DatabaseRoles(host, present.name)
+        self._roles.find_administrator = present.roles.find_administrator
+        copy.users += 1
+
+    @property
+    def name(self) -> str:
+        return self._present.name
+
+    @property
+    def settings(self) -> NodeSettings:
+        return self._present.settings
+
+    @property
+    def present(self) -> SessionDatabase:
+        return self._present
+
+    @property
+    def roles(self) -> DatabaseRoles:
+        access = self._present.roles.access
+        if access is not self._present_access:
+            self._present_access = access
+            self._roles.moved(self.schema_version, PastAccess(access, self._copy.facts.access))
+        return self._roles
+
+    async def past(self, point: str) -> SessionDatabase:
+        return await self._present.past(point)
+
+    def leave(self) -> None:
+        self._copy.users -= 1
+
+    def forget(self, session: Session) -> None:
+        self.leave()
+        self._present.forget(session)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One copy: while it is built, and then."""
+
+    path: str
+    building: asyncio.Task[_SharedCopy | SqlError]
+    waiters: int = 0
+    used: int = 0
+    """When a session took it last, as a count of such takings."""
+
+    @property
+    def copy(self) -> _SharedCopy | None:
+        if not self.building.done() or self.building.cancelled():
+            return None
+        result = self.building.result()
+        return result if isinstance(result, _SharedCopy) else None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether neither a session nor a task needs it."""
+        found = self.copy
+        return self.building.done() and not self.waiters and (found is None or not found.users)
+
+
+class PastDatabases:
+    """The copies of one node.
+
+    Args:
+        setup, threads: as for the databases of the node.
+    """
+
+    def __init__(self, host: Host, logs: Logs, settings: NodeSettings, setup: ConnectionSetup | None, threads: WorkerThreads) -> None:
+        self._host = host
+        self._logs = logs
+        self._settings = settings
+        self._setup = setup
+        self._threads = threads
+        self._folder = os.path.join(settings.directory, FOLDER)
+        self._entries: dict[tuple[bytes, int], _Entry] = {}
+        self._scope = TaskScope("past databases")
+        self._turn = asyncio.Lock()
+        """One copy is built, or deleted, at a time."""
+        self._takings = 0
+        self._numbers = 0
+
+    @property
+    def positions(self) -> Mapping[int, int]:
+        """The copies that are there, by position, with the number of their sessions."""
+        return {position: 0 if entry.copy is None else entry.copy.users for (_, position), entry in self._entries.items()}
+
+    async def begin(self) -> None:
+        """Delete what an earlier process has left in the folder."""
+        if self._host.disk.exists(self._folder):
+            await self._on_worker(self._clear)
+
+    async def close(self) -> None:
+        """Delete all copies. No session may read one."""
+        await self._scope.aclose()
+        for key in list(self._entries):
+            await self._remove(key)
+        await self.begin()
+
+    def _clear(self) -> None:
+        for name in self._host.disk.names(self._folder):
+            self._host.disk.delete(os.path.join(self._folder, name))
+
+    async def open(self, source: DatabaseLog, present: SessionDatabase, point: str) -> PastDatabase:
+        """The database as it was, for one session, which calls `leave` or `forget` at its end.
+
+        Args:
+            point: as `parse_target` reads it.
+
+        Raises:
+            SqlError: 22023, it names no point; 55000, it is not kept, with the oldest that is; 53400, there are as many copies as may be,
+                and all are read; 55P03, the copy is not ready in time, and goes on to be built; 0A000, the node has no copies of the past.
+        """
+        if not self._settings.past_copies:
+            raise SqlError("0A000", "this node does not read the past", hint="Raise node.past_copies, or use another node.")
+        try:
+            past = PastCopies(self._host, self._logs, source, self._setup)
+            position = await past.resolve(parse_target(point))
+        except ArgumentError as error:
+            raise SqlError("22023", f'invalid value for parameter "triplicate.as_of": {error}') from None
+        except NotKept as error:
+            raise SqlError("55000", str(error)) from None
+        except TriplicateError as error:
+            raise _unreachable(error) from error
+        key = (source.identity, position)
+        while (entry := self._entries.get(key)) is None:
+            await self._make_room()
+            if key not in self._entries:
+                self._numbers += 1
+                path = os.path.join(self._folder, f"{self._numbers}-{position}.db")
+                self._entries[key] = _Entry(path, self._scope.spawn(self._built(past, source.name, position, path), name="past copy"))
+        return PastDatabase(self._host, present, position, await self._wait(key, entry))
+
+    async def _wait(self, key: tuple[bytes, int], entry: _Entry) -> _SharedCopy:
+        self._takings += 1
+        entry.used = self._takings
+        entry.waiters += 1
+        wait_s = self._settings.past_copy_wait_s
+        try:
+            async with timeout_at(deadline_after(self._host.clock, wait_s)):
+                await asyncio.wait([entry.building])
+        except TimeoutError:
+            message = f"the database as it was at position {key[1]} is not ready within {wait_s:g} s"
+            raise SqlError("55P03", message, hint="It is being built; try again.") from None
+        finally:
+            entry.waiters -= 1
+        result = entry.building.result()
+        if isinstance(result, SqlError):
+            if self._entries.get(key) is entry:
+                del self._entries[key]  # Its file is deleted already.
+            raise result
+        return result
+
+    async def _built(self, past: PastCopies, name: str, position: int, path: str) -> _SharedCopy | SqlError:
+        try:
+            return await self._build(past, name, position, path)
+        except NotKept as error:
+            return SqlError("55000", str(error))
+        except TriplicateError as error:
+            return _unreachable(error)
+        except Exception as error:  # noqa: BLE001  a defect met by one copy must not end the others; the client sees it
+            self._host.trace("sql.past_copy_failed", database=name, position=position, error=repr(error))
+            return SqlError("XX000", f"the database as it was at position {position} cannot be built: {error!r}")
+
+    async def _build(self, past: PastCopies, name: str, position: int, path: str) -> _SharedCopy:
+        async with self._turn:
+            self._host.disk.mkdir(self._folder)
+            await past.make(AtPosition(position), path)
+            facts: _Facts = await self._on_worker(self._facts, path)
+            others = [entry.copy for entry in self._entries.values()]
+            size_bytes = facts.size_bytes + sum(one.facts.size_bytes for one in others if one is not None)
+            if size_bytes > self._settings.past_copies_bytes and not await self._free(size_bytes - self._settings.past_copies_bytes):
+                await self._on_worker(delete_file, self._host, path)
+                raise NotKept(
+                    f"the copies of databases as they were would have {size_bytes} bytes; this node may use "
+                    f"{self._settings.past_copies_bytes} (node.past_copies_bytes)"
+                )
+            settings = self._settings
+            limits = ReadLimits(
+                settings.reader_connections, _THREADS, settings.reader_wait_s, settings.read_idle_s, settings.snapshot_limit_s
+            )
+            pool = ReaderPool(self._host, f"{name}-{position}", path, limits, setup=self._setup, threads=self._threads)
+            self._host.trace("sql.past_copy", database=name, position=position, size_bytes=facts.size_bytes)
+            return _SharedCopy(pool, facts)
+
+    def _facts(self, path: str) -> _Facts:
+        connection = open_reader(path, self._setup)
+        try:
+            size_bytes = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
+            return _Facts(read_state(connection).schema_version, load_access_rights(connection), size_bytes)
+        finally:
+            connection.close(True)
+
+    async def _make_room(self) -> None:
+        """Delete the copy that was not read for longest, if there are as many as may be. Raises SqlError: all are read."""
+        while len(self._entries) >= self._settings.past_copies:
+            key = self._oldest_idle()
+            if key is None:
+                raise SqlError(
+                    "53400",
+                    f"this node holds {len(self._entries)} copies of databases as they were, which is its limit, and all are read",
+                    hint="RESET triplicate.as_of in sessions that do not need it, or raise node.past_copies.",
+                )
+            await self._remove(key)
+
+    async def _free(self, size_bytes: int) -> bool:
+        """Delete copies that nobody reads until this number of bytes is free; whether that was possible."""
+        while size_bytes > 0:
+            key = self._oldest_idle()
+            if key is None:
+                return False
+            found = self._entries[key].copy
+            size_bytes -= 0 if found is None else found.facts.size_bytes
+            await self._remove(key)
+        return True
+
+    def _oldest_idle(self) -> tuple[bytes, int] | None:
+        idle = [(entry.used, key) for key, entry in self._entries.items() if entry.is_idle]
+        return min(idle)[1] if idle else None
+
+    async def _remove(self, key: tuple[bytes, int]) -> None:
+        entry = self._entries.pop(key)
+        found = entry.copy
+        if found is not None:
+            await shielded(found.pool.close())
+        try:
+            await shielded(self._on_worker(delete_file, self._host, entry.path))
+        except TriplicateError as error:
+            self._host.trace("sql.leftover", file=os.path.basename(entry.path), error=repr(error))
+
+    async def _on_worker(self, function: Callable[..., Result], *arguments: object) -> Result:
+        worker = self._host.new_worker("sql-past")
+        try:
+            return await on_disk(worker, function, *arguments)
+        finally:
+            await shielded(worker.close())
+
+
+def _unreachable(error: TriplicateError) -> SqlError:
+    return SqlError("58030", f"the past of the database cannot be read: {error}", hint="Try again, or use another node.")

@@ -1,0 +1,179 @@
+"""Backups of the databases of a cluster, as a whole: made, verified, restored, and clones without files."""
+
+from __future__ import annotations
+
+import os.path
+from contextlib import closing
+from dataclasses import replace
+
+from triplicate.client import Client
+from triplicate.errors import ArgumentError
+from triplicate.log import Logs
+from triplicate.runtime import Host, shielded
+from triplicate.sql.backup import backup_files
+from triplicate.sql.backup.backup_files import Backup, open_backup, rebuild
+from triplicate.sql.backup.backup_writer import MAKING, BackupWriter
+from triplicate.sql.backup.core.manifest import Manifest
+from triplicate.sql.backup.core.target import Target
+from triplicate.sql.backup.past_copy import PastCopies
+from triplicate.sql.backup.plain_files import adopt_plain, make_plain
+from triplicate.sql.hosting.database_directory import Administrator, DatabaseInfo, read_info
+from triplicate.sql.hosting.restoring import NewDatabase, check_name, create_from_file, source_of
+from triplicate.sql.storage.sqlite_copy import delete_file, on_disk
+
+_WORK_NAME = "work.db"
+
+
+async def back_up_database(
+    client: Client, logs: Logs, name: str, path: str, *, is_incremental: bool = False, replaces: bool = False
+) -> Manifest | None:
+    """Make a full backup of a database, or add the records since to one.
+
+    Args:
+        path: a folder, or a file ``*.tar``; absolute.
+        is_incremental: add to the backup that is there. replaces: replace it.
+
+    Returns:
+        What the backup has now; None if there was nothing to add.
+
+    Raises:
+        SqlError: 3D000, there is no such database. Also the errors of `BackupWriter.full` and `BackupWriter.increment`.
+    """
+    writer = BackupWriter(client.host, logs, source_of(await read_info(client, name)))
+    return await (writer.increment(path) if is_incremental else writer.full(path, replace=replaces))
+
+
+async def verify_backup(host: Host, path: str) -> Manifest:
+    """Compare every part of a backup with its digest.
+
+    Raises:
+        ArgumentError: there is none. BackupDamaged: it was changed, or parts are missing. FormatError: a later release wrote it.
+    """
+    worker = host.new_worker("sql-verify-backup")
+
+    def check() -> Backup:
+        backup = open_backup(host, path)
+        backup_files.verify(host, backup)
+        return backup
+
+    try:
+        return (await on_disk(worker, check)).manifest
+    finally:
+        await shielded(worker.close())
+
+
+async def restore_database(
+    client: Client, logs: Logs, path: str, target: Target | None, new: NewDatabase, work_folder: str, *, is_unencrypted: bool = False
+) -> DatabaseInfo:
+    """Make a database of a backup, on any cluster. The whole backup is verified before anything is changed.
+
+    Args:
+        path: of the backup. target: the point in time; None for its end.
+        new: the lease and the administrator are those of the backup, unless it has an administrator.
+        work_folder: an empty folder for a copy of the database.
+        is_unencrypted: whether a database whose log was encrypted may be restored without a key.
+
+    Raises:
+        SqlError: 42P04, the name is in use. ArgumentError: there is no backup, or a key is missing. BackupDamaged: it fails a digest, or
+        its parts are no chain. NotKept: it does not reach to the target. Also the errors of `create_from_file`.
+    """
+    await check_name(client, new.name, replaces=new.replaces)
+    worker = client.host.new_worker("sql-restore-backup")
+    work = os.path.join(work_folder, _WORK_NAME)
+    try:
+        backup: Backup = await on_disk(worker, open_backup, client.host, path)
+        manifest = backup.manifest
+        if manifest.is_encrypted and not new.key_id and not is_unencrypted:
+            raise ArgumentError(
+                f"the log of database {manifest.database!r} was encrypted: give --key ID to encrypt that of {new.name!r}, or --unencrypted"
+            )
+        await on_disk(worker, rebuild, client.host, backup, target, work)
+        administrator = None if manifest.administrator is None else Administrator(*manifest.administrator)
+        new = replace(new, lease_ms=manifest.lease_ms, administrator=new.administrator or administrator)
+        return await create_from_file(client, logs, work, bytes.fromhex(manifest.identity), new)
+    finally:
+        await shielded(on_disk(worker, delete_file, client.host, work))
+        await shielded(worker.close())
+
+
+async def clone_database(client: Client, logs: Logs, name: str, target: Target | None, new: NewDatabase, work_folder: str) -> DatabaseInfo:
+    """Make a database of another one, as it was at a point in time. The log of a clone is encrypted under the key of the other's.
+
+    Args:
+        target: None for now. new, work_folder: as in `restore_database`.
+
+    Raises:
+        SqlError: 3D000, 42P04. NotKept: the point is not kept. Also the errors of `PastCopies.make` and `create_from_file`.
+    """
+    await check_name(client, new.name, replaces=new.replaces)
+    info = await read_info(client, name)
+    new = replace(
+        new,
+        lease_ms=info.lease_ms,
+        administrator=new.administrator or info.administrator,
+        key_id=new.key_id or (await logs.head(info.log)).key_id,
+    )
+    work = os.path.join(work_folder, _WORK_NAME)
+    try:
+        await PastCopies(client.host, logs, source_of(info)).make(target, work)
+        return await create_from_file(client, logs, work, info.identity, new)
+    finally:
+        worker = client.host.new_worker("sql-clone")
+        await shielded(on_disk(worker, delete_file, client.host, work))
+        await shielded(worker.close())
+
+
+async def export_database(client: Client, logs: Logs, name: str, target: Target | None, path: str) -> None:
+    """Write a database as a plain SQLite file, without the internal tables, roles and rights.
+
+    Args:
+        target: the point in time; None for now. path: absolute; no file has it.
+
+    Raises:
+        SqlError: 3D000. ArgumentError: there is a file already. NotKept: the point is not kept. Also the errors of `PastCopies.make`.
+    """
+    info = await read_info(client, name)
+    worker = client.host.new_worker("sql-export")
+    work = path + MAKING
+    try:
+        await on_disk(worker, _check_absent, client.host, path)
+        await PastCopies(client.host, logs, source_of(info)).make(target, work)
+        await on_disk(worker, make_plain, work)
+        await on_disk(worker, _rename, client.host, work, path)
+    finally:
+        await shielded(on_disk(worker, delete_file, client.host, work))
+        await shielded(worker.close())
+
+
+def _check_absent(host: Host, path: str) -> None:
+    if host.disk.exists(path):
+        raise ArgumentError(f"{path} is there already: give another name")
+
+
+def _rename(host: Host, work: str, path: str) -> None:
+    with closing(host.disk.open(work)) as file:
+        file.sync()
+    host.disk.rename(work, path)
+    host.disk.sync_directory(os.path.dirname(path))
+
+
+async def import_database(client: Client, logs: Logs, path: str, new: NewDatabase, work_folder: str) -> DatabaseInfo:
+    """Make a database of a plain SQLite file. The file is not changed.
+
+    Args:
+        path: absolute. work_folder: an empty folder for a copy of the file.
+
+    Raises:
+        SqlError: 42P04, the name is in use. ArgumentError: the file has definitions or values that a database refuses; they are named.
+        Also the errors of `create_from_file`.
+    """
+    await check_name(client, new.name, replaces=new.replaces)
+    identity = client.host.entropy.stream("sql.import").randbytes(16)
+    worker = client.host.new_worker("sql-import")
+    work = os.path.join(work_folder, _WORK_NAME)
+    try:
+        await on_disk(worker, adopt_plain, client.host, path, work, identity)
+        return await create_from_file(client, logs, work, identity, new)
+    finally:
+        await shielded(on_disk(worker, delete_file, client.host, work))
+        await shielded(worker.close())

@@ -1,0 +1,80 @@
+"""Samples of the formats of `docs/formats/backup.md`, written by the first release that had them. Every later release must read them.
+
+To make the samples of a new format version: ``python -m tests.golden.backup.test_backup_samples``. Never overwrite an existing sample.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from io import BytesIO
+from pathlib import Path
+
+from triplicate.sql.backup.core.manifest import Manifest, Part, PartKind, decode_manifest, digest_text, encode_manifest
+from triplicate.sql.backup.core.record_file import START, BatchFrame, RecordFileReader, encode_frame
+from triplicate.sql.backup.core.tar_format import END, ArchiveMember, encode_header, padding
+
+HERE = Path(__file__).parent
+FRAMES = (BatchFrame(1351, 5, b"TB header", (b"one", b"", b"three")), BatchFrame(1354, 6, b"TB", (b"four",)))
+RECORDS = START + b"".join(map(encode_frame, FRAMES))
+FULL = b"SQLite format 3\0" + bytes(84)
+MANIFEST = Manifest(
+    database="shop",
+    identity="0b759c14" * 4,
+    log="database.shop.0b759c14",
+    log_id="ffeeddccbbaa99887766554433221100",
+    lease_ms=750,
+    schema="3393389486497b036d96d10f6d979dd0",
+    parts=(
+        Part("full-1351-1700000000000.sqlite", PartKind.FULL, len(FULL), digest_text(hashlib.sha256(FULL)), 0, 1351, 5, 1_699_999_999_000,
+             1_700_000_000_000),
+        Part("log-1351-1355.records", PartKind.LOG, len(RECORDS), digest_text(hashlib.sha256(RECORDS)), 1351, 1355, 6, 1_700_000_600_000,
+             1_700_000_601_000),
+    ),
+    administrator=("ann", "SCRAM-SHA-256$4096:c2FsdA==$c3RvcmVk:c2VydmVy"),
+    is_encrypted=True,
+)  # fmt: skip
+
+
+def archive() -> bytes:
+    """The form of a backup in one file."""
+    out = b""
+    for name, content in (("manifest.json", encode_manifest(MANIFEST)), (MANIFEST.full.file, FULL)):
+        out += encode_header(ArchiveMember(name, len(content)), 1_700_000_000_000) + content + bytes(padding(len(content)))
+    return out + END
+
+
+SAMPLES = {"manifest.json": encode_manifest(MANIFEST), "log.records": RECORDS, "backup.tar": archive()}
+
+
+def test_the_manifest_opens() -> None:
+    data = (HERE / "manifest.json").read_bytes()
+    assert decode_manifest(data, "sample") == MANIFEST
+    assert encode_manifest(MANIFEST) == data
+
+
+def test_the_records_open() -> None:
+    data = (HERE / "log.records").read_bytes()
+    reader = RecordFileReader("sample", 1351)
+    frames = [frame for at in range(0, len(data), 7) for frame in reader.feed(data[at : at + 7])]
+    reader.finish(1355)
+    assert [BatchFrame(*frame[:3], tuple(frame.records)) for frame in frames] == list(FRAMES)
+    assert data == RECORDS
+
+
+def test_the_archive_opens() -> None:
+    data = (HERE / "backup.tar").read_bytes()
+    with tarfile.open(fileobj=BytesIO(data)) as opened:
+        assert opened.getnames() == ["manifest.json", MANIFEST.full.file]
+    assert data == archive()
+
+
+def write() -> None:
+    for name, data in SAMPLES.items():
+        path = HERE / name
+        if not path.exists():
+            path.write_bytes(data)
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,53 @@
+"""A copy of a database as it was at a position, at a time, or behind a transaction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.sql.backup.past_rig import content_of, past_of, written
+from tests.unit.sql.cluster import Cluster, play, run
+from tests.unit.sql.snapshot_rig import door_of, leader_log, snapshots_listed, truncate
+from triplicate.errors import NotKept
+from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction
+
+
+def test_a_copy_is_as_the_database_was_behind_each_transaction(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        history = await written(await cluster.leader())
+        past = await past_of(cluster)
+        for moment in history.moments:
+            for target in (AtPosition(moment.position), AtTransaction(moment.transaction_id)):
+                path = tmp_path / "past.db"
+                state = await past.make(target, str(path))
+                assert state.position == moment.position
+                assert content_of(path) == moment.content
+                path.unlink()
+        assert (await past.make(None, str(tmp_path / "end.db"))).position == history.moments[-1].position
+
+    play(tmp_path / "nodes", scene)
+
+
+def test_a_copy_begins_with_the_newest_snapshot_that_is_not_beyond_the_target(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        history = await written(database)
+        await (await door_of(cluster)).want(database.position)
+        (snapshot,) = await snapshots_listed(cluster, 1)
+        past = await past_of(cluster)
+        await truncate(cluster, snapshot.position)
+        path = tmp_path / "past.db"
+        assert (await past.make(AtPosition(snapshot.position), str(path))).position == snapshot.position
+        assert content_of(path) == history.moments[-1].content
+        for target in (AtPosition(1), AtTransaction(history.moments[0].transaction_id), AtTime(0)):
+            with pytest.raises(NotKept, match=f"the oldest that is kept is position {snapshot.position}"):
+                await past.make(target, str(tmp_path / "other.db"))
+        assert not (tmp_path / "other.db").exists()
+        session = await database.session()
+        await run(session, "insert into t(v) values('four')")
+        await session.close()
+        assert (await past.make(None, str(tmp_path / "end.db"))).position == snapshot.position + 1
+        assert await leader_log(cluster)
+
+    play(tmp_path / "nodes", scene)

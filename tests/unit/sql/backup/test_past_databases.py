@@ -1,0 +1,192 @@
+"""Sessions that read a database as it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.unit.sql.backup.past_rig import written
+from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
+from tests.unit.sql.role_rig import command, grant, session_of, with_roles
+from tests.unit.sql.snapshot_rig import door_of, snapshots_listed, truncate
+from triplicate.errors import SqlError
+from triplicate.sql import SqlDatabase
+from triplicate.sql.backup.past_databases import PastDatabases
+from triplicate.sql.core.rights import Action
+
+
+def past_databases(cluster: Cluster, node: str = "n1") -> PastDatabases:
+    return cluster.nodes[node].databases.hosted["db"]._parts.past
+
+
+def files(cluster: Cluster, node: str = "n1") -> list[str]:
+    folder = cluster.folder / node / "past"
+    return sorted(path.name for path in folder.iterdir() if path.suffix == ".db") if folder.exists() else []
+
+
+def test_a_session_reads_the_database_as_it_was_and_returns(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        history = await written(database)
+        session = await database.session()
+        for moment in reversed(history.moments):
+            for point in (f"position {moment.position}", f"transaction {moment.transaction_id}"):
+                assert await session.travel(point) == moment.position
+                for table in ("t", "u"):
+                    if table in moment.content:
+                        assert await run(session, f"select * from {table} order by 1") == moment.content[table]
+                    else:
+                        assert await state_of(run(session, f"select * from {table}")) == "42P01"
+        assert await session.travel(None) is None
+        await run(session, "insert into t(v) values('now')")
+        assert (await run(session, "select count(*) from t"))[0] == (3,)
+        await session.close()
+
+    play(tmp_path, scene)
+
+
+def test_nothing_is_changed_in_the_past(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        history = await written(database)
+        session = await database.session()
+        await session.travel(f"position {history.moments[1].position}")
+        for statement in ("insert into t(v) values('x')", "create table x(a)", "begin immediate"):
+            with pytest.raises(SqlError, match="as it was at position 2") as refused:
+                await run(session, statement)
+            assert refused.value.sqlstate == "25006"
+        await run(session, "begin")
+        assert await run(session, "select count(*) from t") == [(2,)]
+        assert await state_of(session.travel(None)) == "25001"
+        await run(session, "rollback")
+        assert database.position == history.moments[-1].position
+        await session.close()
+
+    play(tmp_path, scene)
+
+
+def test_a_point_that_is_not_kept_or_is_none_is_refused_and_the_session_stays(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        await written(database)
+        await (await door_of(cluster)).want(database.position)
+        (snapshot,) = await snapshots_listed(cluster, 1)
+        await truncate(cluster, snapshot.position)
+        session = await database.session()
+        with pytest.raises(SqlError, match=f"the oldest that is kept is position {snapshot.position}") as refused:
+            await session.travel("position 1")
+        assert refused.value.sqlstate == "55000"
+        assert await state_of(session.travel("position 99")) == "55000"
+        assert await state_of(session.travel("time 2999-01-01")) == "55000"
+        for point in ("yesterday", "position -1", "time noon", "transaction x"):
+            assert await state_of(session.travel(point)) == "22023"
+        assert await run(session, "select count(*) from t") == [(2,)]
+        assert await session.travel(f"position {snapshot.position}") == snapshot.position
+        await session.close()
+
+    play(tmp_path, scene)
+
+
+def test_copies_are_shared_bounded_and_deleted(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        settings = replace(SETTINGS, node_id="n1", directory=str(cluster.folder / "n1"), past_copies=2)
+        await cluster.start_with("n1", settings)
+        database = await cluster.leader()
+        await written(database)
+        first, second, third = [await database.session() for _ in range(3)]
+        await first.travel("position 1")
+        await second.travel("position 1")
+        assert len(files(cluster)) == 1
+        await second.travel("position 2")
+        assert past_databases(cluster).positions == {1: 1, 2: 1}
+        assert await state_of(third.travel("position 3")) == "53400"
+        await first.close()
+        await third.travel("position 3")
+        assert past_databases(cluster).positions == {2: 1, 3: 1}
+        assert len(files(cluster)) == 2
+        await second.travel(None)
+        await third.close()
+        assert past_databases(cluster).positions == {2: 0, 3: 0}
+        await cluster.nodes.pop("n1").stop()
+        assert not files(cluster)
+
+    play(tmp_path, scene, nodes=0)
+
+
+def test_copies_of_an_earlier_process_are_deleted_at_the_start(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        folder = cluster.folder / "n1" / "past"
+        folder.mkdir(parents=True)
+        (folder / "1-7.db").write_bytes(b"left")
+        await cluster.start("n1")
+        assert not files(cluster)
+
+    play(tmp_path, scene, nodes=0)
+
+
+def test_copies_beyond_their_size_limit_are_refused(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        settings = replace(SETTINGS, node_id="n1", directory=str(cluster.folder / "n1"), past_copies_bytes=1024)
+        await cluster.start_with("n1", settings)
+        database = await cluster.leader()
+        await written(database)
+        session = await database.session()
+        with pytest.raises(SqlError, match="past_copies_bytes") as refused:
+            await session.travel("position 1")
+        assert refused.value.sqlstate == "55000"
+        assert not files(cluster)
+        await session.close()
+
+    play(tmp_path, scene, nodes=0)
+
+
+async def _with_a_later_right(database: SqlDatabase) -> dict[str, int]:
+    """A role that has got and lost rights; positions."""
+    admin = await with_roles(database, "ann")
+    await command(admin, grant(["t"], "ann", Action.SELECT))
+    positions = {"granted": database.position}
+    await command(admin, grant(["secret"], "ann", Action.SELECT))
+    positions["both"] = database.position
+    await command(admin, grant(["secret"], "ann", Action.SELECT, grants=False))
+    await run(admin, "drop table secret")
+    await run(admin, "alter table t rename to renamed")
+    await run(admin, "create table secret(id integer primary key, v text)")
+    await command(admin, grant(["secret"], "ann", Action.SELECT))
+    await admin.close()
+    return positions
+
+
+def test_a_role_reads_of_the_past_what_it_may_read_now_and_might_then(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        positions = await _with_a_later_right(database)
+        session = await session_of(database, "ann")
+        assert await run(session, "select count(*) from secret") == [(0,)]
+        await session.travel(f"position {positions['granted']}")
+        assert await state_of(run(session, "select * from secret")) == "42501"  # It has the right now, to another table of this name.
+        assert await state_of(run(session, "select * from t")) == "42501"  # It had the right then, and nobody has it by this name now.
+        await session.travel(f"position {positions['both']}")
+        assert await run(session, "select v from secret") == [("secret",)]
+        await session.close()
+        admin = await database.session()
+        await admin.travel(f"position {positions['granted']}")
+        assert await run(admin, "select v from secret") == [("secret",)]
+        await admin.close()
+
+    play(tmp_path, scene)
+
+
+def test_a_follower_reads_the_past_too(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        history = await written(await cluster.leader())
+        follower = next(name for name in cluster.nodes if name != cluster.leader_name())
+        database = await cluster.caught_up(follower, 1)
+        session = await database.session()
+        await session.travel("position 2")
+        assert cast("list[object]", await run(session, "select * from t order by 1")) == history.moments[1].content["t"]
+        await session.close()
+
+    play(tmp_path, scene, nodes=2)
