@@ -29,13 +29,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "log": ("client",),
     "replica": ("log",),
     "sql": ("replica",),
-    "blocking": ("client", "log", "sql"),
+    "embedded": ("sql", "bookie"),
+    "blocking": ("client", "log", "sql", "embedded"),
     "spark": ("blocking", "sql", "autorecovery"),
     "sim": ("runtime",),
     "console": ("spark", "bookie"),
     "cli": ("console",),
     "__main__": ("cli",),
-    "": ("blocking",),
+    "": ("blocking", "embedded"),
 }
 """Each room and the rooms directly beneath it, whose own imports it may use as well. The empty name is ``triplicate/__init__.py``."""
 
@@ -50,6 +51,7 @@ WINGS: dict[str, tuple[str, ...]] = {
     "log": ("core", "store", "reading", "upkeep", "writing", "publishing"),
     "replica": ("core",),
     "sql": ("core", "storage", "catalogue", "pg", "executor", "engine", "hosting"),
+    "embedded": ("core",),
     "sql.pg": ("syntax", "values", "analysis", "translate", "ddl", "rewrite", "protocol"),
     "spark": ("core", "cluster", "logs", "change_feed"),
     "cli": ("process", "supervision", "terminal", "overview", "data_commands", "server_commands"),

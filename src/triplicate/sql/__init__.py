@@ -2,6 +2,8 @@
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.interface import Row, StatementKind
+from triplicate.sql.core.parameter_binding import Parameters
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -25,6 +27,7 @@ from triplicate.sql.core.schema_changes import (
     table_change,
 )
 from triplicate.sql.core.table_shape import TableShape
+from triplicate.sql.engine.in_process_session import InProcessSession, PreparedCache, StartedStatement
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.hosting.connection_string import connection_string
@@ -61,8 +64,12 @@ __all__ = [
     "DroppedDatabase",
     "HostedDatabase",
     "HostedDatabases",
+    "InProcessSession",
     "NodeSettings",
+    "Parameters",
     "PostgresServer",
+    "PreparedCache",
+    "Row",
     "RowKind",
     "RowRun",
     "SchemaChange",
@@ -71,6 +78,8 @@ __all__ = [
     "SettingChange",
     "SqlDatabase",
     "SqlSession",
+    "StartedStatement",
+    "StatementKind",
     "StatementResult",
     "TableChange",
     "TableCreated",

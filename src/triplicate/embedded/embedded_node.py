@@ -1,0 +1,220 @@
+"""A database node in the process of an application, with a cluster of its own or as a member of another one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+from triplicate.client import Client, ClientSettings
+from triplicate.config import CONFIG_VARIABLE, MetadataSettings, NodeSettings, ProcessSettings, SecuritySettings, settings_of_environment
+from triplicate.config.log_settings import LogClientSettings
+from triplicate.embedded.core.targets import FleetTarget, FolderTarget, MemoryTarget, Target
+from triplicate.embedded.embedded_folder import EmbeddedFolder
+from triplicate.embedded.local_cluster import SIZES_OF_FOLDERS, SIZES_OF_TESTS, LocalCluster
+from triplicate.embedded.temporary_folder import temporary_folder
+from triplicate.errors import ConfigError, EnvironmentFault
+from triplicate.log import Logs, LogSettings
+from triplicate.metadata import MetadataAccess, open_cluster
+from triplicate.runtime import Host, InProcessNetwork, Metrics, UnsyncedDisk
+from triplicate.security import TlsIdentity, gaps_of_embedded_node, gaps_of_node, refuse_gaps
+from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, login_secret
+
+Result = TypeVar("Result")
+
+NODE_ID = "embedded"
+MEMBERS_MAX = 16
+"""Processes that may join one folder of `triplicate up` at a time without settings of their own."""
+LOCAL_SETTINGS = NodeSettings(
+    node_id=NODE_ID,
+    # There is one candidate, and no peer to suspect.
+    election_delay_s=0,
+    peer_probe_interval_s=0,
+    name_wait_s=5.0,
+    retry_first_s=0.01,
+    # The threads of the application share the database, and none of them is a stranger. SQLite's users expect no limits of this kind.
+    transaction_idle_s=600.0,
+    transaction_limit_s=3600.0,
+    read_idle_s=86_400.0,
+)
+"""Of a node whose cluster is in this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """How a node is embedded."""
+
+    port: int | None = None
+    """Of its PostgreSQL server; 0 for a free one. None: as the settings say in a cluster of other processes, and no server otherwise."""
+    settings: NodeSettings | None = None
+    client: ClientSettings = field(default_factory=ClientSettings)
+    security: SecuritySettings = field(default_factory=SecuritySettings)
+    metadata: MetadataSettings = field(default_factory=MetadataSettings)
+    logs: LogClientSettings = field(default_factory=LogClientSettings)
+    metrics: Metrics | None = None
+
+
+class EmbeddedNode:
+    """A node that runs in this process. `open` makes one."""
+
+    def __init__(
+        self,
+        client: Client,
+        logs: Logs,
+        node: DatabaseNode,
+        address: tuple[str, int] | None,
+        log_settings: LogSettings | None,
+        cleanup: AsyncExitStack,
+    ) -> None:
+        self.client = client
+        self.logs = logs
+        self.node = node
+        self.address = address
+        """Host and port of its PostgreSQL server; None without one."""
+        self.log_settings = log_settings
+        """Of the logs of new databases, in a cluster of its own. None: a cluster of other processes, whose databases exist."""
+        self._cleanup = cleanup
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the whole cluster is in this process."""
+        return self.log_settings is not None
+
+    @classmethod
+    async def open(cls, host: Host, target: Target, options: NodeOptions) -> EmbeddedNode:
+        """Start the node, and for a folder or the memory its cluster before. Returns when the copies of all databases are open.
+
+        Raises:
+            ConfigError: the settings contradict each other or the place, or a protection is missing that is required.
+            EnvironmentFault: another process uses the folder, the port is in use, or a disk fails.
+            WrongCluster, CorruptionError, FormatError: the folder was changed by something else, or by a later release.
+        """
+        async with AsyncExitStack() as opened:
+            if isinstance(target, FleetTarget):
+                return await _join(host, target.uri, options, opened)
+            if isinstance(target, MemoryTarget):
+                directory = opened.enter_context(temporary_folder())
+                host = replace(host, network=InProcessNetwork(host.network), disk=UnsyncedDisk())
+                return await _open_local(host, "memory:", directory, options, opened)
+            folder = EmbeddedFolder(host.disk, target.path)
+            up = await _call(host, folder.up_cluster)
+            if up is not None:
+                return await _join_folder(host, target, up.metadata_uri, _with_client_file(options, up.client_file), opened)
+            opened.callback(folder.close)
+            await _call(host, folder.open)
+            host = replace(host, network=InProcessNetwork(host.network))
+            return await _open_local(host, folder.metadata_uri, target.path, options, opened)
+
+    async def aclose(self) -> None:
+        """End all sessions, and stop the node and its cluster. Idempotent."""
+        await self._cleanup.aclose()
+
+
+async def _call(host: Host, function: Callable[[], Result]) -> Result:
+    """Call a function that blocks."""
+    worker = host.new_worker("embedded-folder")
+    try:
+        return await worker.run(function)
+    finally:
+        await worker.close()
+
+
+async def _open_local(host: Host, uri: str, directory: str, options: NodeOptions, opened: AsyncExitStack) -> EmbeddedNode:
+    metadata = await open_cluster(uri, host, create=True)
+    opened.push_async_callback(metadata.aclose)
+    sizes = SIZES_OF_TESTS if uri == "memory:" else SIZES_OF_FOLDERS
+    cluster = await LocalCluster.open(host, metadata, [("bookie", os.path.join(directory, "bookie"))], sizes, options.metrics)
+    opened.push_async_callback(cluster.aclose)
+    settings = replace(options.settings or LOCAL_SETTINGS, node_id=NODE_ID, directory=os.path.join(directory, "node"))
+    return await _start(host, cluster.client, cluster.logs, settings, options, cluster.log_settings, opened, listens=options.port is not None)
+
+
+async def _join_folder(host: Host, target: FolderTarget, uri: str, options: NodeOptions, opened: AsyncExitStack) -> EmbeddedNode:
+    """Join the cluster of a folder of `triplicate up`, under the first name that no other process has."""
+    if options.settings is not None:
+        return await _join(host, uri, options, opened)
+    for number in range(1, MEMBERS_MAX + 1):
+        node_id = f"{NODE_ID}-{number}"
+        settings = NodeSettings(node_id=node_id, directory=os.path.join(target.path, node_id), name_wait_s=5.0)
+        try:
+            # Also against another process that is about to make the directory.
+            opened.callback(await _call(host, partial(host.disk.lock, os.path.join(target.path, f"{node_id}.lock"))))
+        except BlockingIOError:
+            continue
+        return await _join(host, uri, replace(options, settings=settings), opened)
+    raise EnvironmentFault(f"{target.path}: {MEMBERS_MAX} processes have joined its cluster; give this one settings=NodeSettings(…) of its own")
+
+
+def _with_client_file(options: NodeOptions, path: str) -> NodeOptions:
+    """The options, with the security of a secured folder's clients."""
+    if not path:
+        return options
+    environment = {CONFIG_VARIABLE: path}
+    return replace(
+        options,
+        client=settings_of_environment(ClientSettings, environment),
+        security=settings_of_environment(SecuritySettings, environment),
+        metadata=settings_of_environment(MetadataSettings, environment),
+    )
+
+
+async def _join(host: Host, uri: str, options: NodeOptions, opened: AsyncExitStack) -> EmbeddedNode:
+    settings, security = options.settings, options.security
+    if settings is None:
+        raise ConfigError(
+            f"a node that joins the cluster at {uri} has a name and a directory of its own: give "
+            "settings=NodeSettings(node_id=…, directory=…)"
+        )
+    metadata = replace(options.metadata, uri=uri)
+    refuse_gaps(security, gaps_of_node(settings, metadata, options.client, ProcessSettings(), security))
+    access = MetadataAccess.of(metadata, security, host)
+    cluster = await open_cluster(uri, host, session_timeout_s=metadata.session_timeout_s, access=access)
+    opened.push_async_callback(cluster.aclose)
+    client = Client(host, cluster, options.client, options.metrics, security=security)
+    opened.push_async_callback(client.aclose)
+    return await _start(host, client, Logs(client, options.logs), settings, options, None, opened, listens=True)
+
+
+async def _start(
+    host: Host,
+    client: Client,
+    logs: Logs,
+    settings: NodeSettings,
+    options: NodeOptions,
+    log_settings: LogSettings | None,
+    opened: AsyncExitStack,
+    *,
+    listens: bool,
+) -> EmbeddedNode:
+    databases = HostedDatabases()
+    server = None
+    if listens:
+        port = settings.port if options.port is None else options.port
+        server = await _listen(host, client, replace(settings, port=port), options, databases)
+        opened.push_async_callback(server.stop)
+    address = server.address if server is not None else None
+    node = await DatabaseNode.start(host, client, logs, settings, databases, address, metrics=options.metrics)
+    opened.push_async_callback(node.stop)
+    if server is not None:
+        # Before the node: its clients learn that it ends, and those of its own process after them.
+        opened.push_async_callback(server.stop)
+    return EmbeddedNode(client, logs, node, address, log_settings, opened.pop_all())
+
+
+async def _listen(host: Host, client: Client, settings: NodeSettings, options: NodeOptions, databases: HostedDatabases) -> PostgresServer:
+    security = options.security
+    refuse_gaps(security, gaps_of_embedded_node(settings, security))
+    identity = TlsIdentity.open(security, host.clock, host.trace)
+    demands = ServerSecurity.of_settings(settings, identity, login_secret(client))
+    inside = host.network
+    outside = replace(host, network=inside.outside) if isinstance(inside, InProcessNetwork) and inside.outside is not None else host
+    try:
+        return await PostgresServer.open(
+            outside, databases, (settings.host, settings.port), ServerLimits.of_settings(settings), security=demands, metrics=options.metrics
+        )
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        raise EnvironmentFault(f"{where} cannot be opened ({error.strerror}); choose another port") from None
