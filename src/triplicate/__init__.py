@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from triplicate.client import AdvLedgerWriter, Client, ClientSettings, LedgerReader, LedgerWriter, Tail, connect
+    from triplicate.embedded import EmbeddedDatabase, database
     from triplicate.errors import TriplicateError
     from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState
 
@@ -23,6 +24,7 @@ __all__ = [
     "Client",
     "ClientSettings",
     "DigestType",
+    "EmbeddedDatabase",
     "Entry",
     "LedgerMetadata",
     "LedgerReader",
@@ -31,14 +33,16 @@ __all__ = [
     "Tail",
     "TriplicateError",
     "connect",
+    "database",
 ]
 
 _HOMES = {
     "client": ("AdvLedgerWriter", "Client", "ClientSettings", "LedgerReader", "LedgerWriter", "Tail", "connect"),
     "ledger": ("DigestType", "Entry", "LedgerMetadata", "LedgerState"),
+    "embedded": ("EmbeddedDatabase", "database"),
     "errors": ("TriplicateError",),
 }
-_MODULES = ("blocking", "errors")
+_MODULES = ("blocking", "dbapi", "errors", "testing")
 
 
 def __getattr__(name: str) -> Any:

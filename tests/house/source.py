@@ -31,12 +31,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "sql": ("replica",),
     "embedded": ("sql", "bookie"),
     "blocking": ("client", "log", "sql", "embedded"),
+    "dbapi": ("blocking",),
+    "testing": ("dbapi",),
     "spark": ("blocking", "sql", "autorecovery"),
     "sim": ("runtime",),
     "console": ("spark", "bookie"),
     "cli": ("console",),
     "__main__": ("cli",),
-    "": ("blocking", "embedded"),
+    "": ("testing",),
 }
 """Each room and the rooms directly beneath it, whose own imports it may use as well. The empty name is ``triplicate/__init__.py``."""
 

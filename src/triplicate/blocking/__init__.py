@@ -18,7 +18,9 @@ from triplicate.blocking.iterators import BlockingTail
 from triplicate.blocking.ledger_facade import BlockingAdvWriter, BlockingHandle, BlockingReader, BlockingWriter
 
 if TYPE_CHECKING:
+    from triplicate.blocking.blocking_database import BlockingDatabase, OpenDatabase, database
     from triplicate.blocking.database_facade import BlockingDatabases
+    from triplicate.blocking.embedded_facade import BlockingTransaction
     from triplicate.blocking.log_facade import (
         BlockingLogReader,
         BlockingLogs,
@@ -31,6 +33,7 @@ __all__ = [
     "BackgroundLoop",
     "BlockingAdvWriter",
     "BlockingClient",
+    "BlockingDatabase",
     "BlockingDatabases",
     "BlockingHandle",
     "BlockingLogReader",
@@ -40,11 +43,16 @@ __all__ = [
     "BlockingReader",
     "BlockingStagingWriter",
     "BlockingTail",
+    "BlockingTransaction",
     "BlockingWriter",
+    "OpenDatabase",
     "connect",
+    "database",
 ]
 
 _LAZY_EXPORTS = {
+    "blocking_database": ("BlockingDatabase", "OpenDatabase", "database"),
+    "embedded_facade": ("BlockingTransaction",),
     "database_facade": ("BlockingDatabases",),
     "log_facade": ("BlockingLogReader", "BlockingLogWriter", "BlockingLogs", "BlockingRangeReader", "BlockingStagingWriter"),
 }

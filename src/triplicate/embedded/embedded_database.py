@@ -108,8 +108,8 @@ class EmbeddedDatabase:
         if name not in await database_names(node.client):
             if not create:
                 await database_info(node.client, name)  # Raises the error of a database that does not exist.
-            lease_s = LOCAL_LEASE_S if node.is_local else LEASE_S
-            await create_database(node.client, name, node.log_settings, logs=node.logs, lease_s=lease_s)
+            log_settings, lease_s = (None, LEASE_S) if node.cluster is None else (node.cluster.log_settings, LOCAL_LEASE_S)
+            await create_database(node.client, name, log_settings, logs=node.logs, lease_s=lease_s)
         database = cls(name, node)
         await database._wait_until_usable(limit_s)
         return database

@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from triplicate.errors import ConfigError, EnvironmentFault, FormatError
 from triplicate.runtime import Disk
@@ -139,7 +140,7 @@ class EmbeddedFolder:
         self._disk.rename(path + ".new", path)
         self._disk.sync_directory(self.path)
 
-    def _json(self, path: str) -> dict[str, object]:
+    def _json(self, path: str) -> dict[str, Any]:
         file = self._disk.open(path, readonly=True)
         try:
             content = json.loads(file.pread(_SIZE_MAX, 0))

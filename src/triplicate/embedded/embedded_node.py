@@ -12,12 +12,12 @@ from typing import TypeVar
 from triplicate.client import Client, ClientSettings
 from triplicate.config import CONFIG_VARIABLE, MetadataSettings, NodeSettings, ProcessSettings, SecuritySettings, settings_of_environment
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.embedded.core.targets import FleetTarget, FolderTarget, MemoryTarget, Target
+from triplicate.embedded.core.targets import MEMORY, FleetTarget, FolderTarget, MemoryTarget, Target
 from triplicate.embedded.embedded_folder import EmbeddedFolder
 from triplicate.embedded.local_cluster import SIZES_OF_FOLDERS, SIZES_OF_TESTS, LocalCluster
 from triplicate.embedded.temporary_folder import temporary_folder
 from triplicate.errors import ConfigError, EnvironmentFault
-from triplicate.log import Logs, LogSettings
+from triplicate.log import Logs
 from triplicate.metadata import MetadataAccess, open_cluster
 from triplicate.runtime import Host, InProcessNetwork, Metrics, UnsyncedDisk
 from triplicate.security import TlsIdentity, gaps_of_embedded_node, gaps_of_node, refuse_gaps
@@ -55,6 +55,8 @@ class NodeOptions:
     metadata: MetadataSettings = field(default_factory=MetadataSettings)
     logs: LogClientSettings = field(default_factory=LogClientSettings)
     metrics: Metrics | None = None
+    bookies: int = 1
+    """In this process, for a database in memory."""
 
 
 class EmbeddedNode:
@@ -66,7 +68,7 @@ class EmbeddedNode:
         logs: Logs,
         node: DatabaseNode,
         address: tuple[str, int] | None,
-        log_settings: LogSettings | None,
+        cluster: LocalCluster | None,
         cleanup: AsyncExitStack,
     ) -> None:
         self.client = client
@@ -74,14 +76,14 @@ class EmbeddedNode:
         self.node = node
         self.address = address
         """Host and port of its PostgreSQL server; None without one."""
-        self.log_settings = log_settings
-        """Of the logs of new databases, in a cluster of its own. None: a cluster of other processes, whose databases exist."""
+        self.cluster = cluster
+        """Its own cluster in this process; None in a cluster of other processes."""
         self._cleanup = cleanup
 
     @property
     def is_local(self) -> bool:
         """Whether the whole cluster is in this process."""
-        return self.log_settings is not None
+        return self.cluster is not None
 
     @classmethod
     async def open(cls, host: Host, target: Target, options: NodeOptions) -> EmbeddedNode:
@@ -98,7 +100,7 @@ class EmbeddedNode:
             if isinstance(target, MemoryTarget):
                 directory = opened.enter_context(temporary_folder())
                 host = replace(host, network=InProcessNetwork(host.network), disk=UnsyncedDisk())
-                return await _open_local(host, "memory:", directory, options, opened)
+                return await _open_local(host, MEMORY, directory, options, opened)
             folder = EmbeddedFolder(host.disk, target.path)
             up = await _call(host, folder.up_cluster)
             if up is not None:
@@ -106,7 +108,7 @@ class EmbeddedNode:
             opened.callback(folder.close)
             await _call(host, folder.open)
             host = replace(host, network=InProcessNetwork(host.network))
-            return await _open_local(host, folder.metadata_uri, target.path, options, opened)
+            return await _open_local(host, folder.metadata_uri, target.path, replace(options, bookies=1), opened)
 
     async def aclose(self) -> None:
         """End all sessions, and stop the node and its cluster. Idempotent."""
@@ -125,11 +127,17 @@ async def _call(host: Host, function: Callable[[], Result]) -> Result:
 async def _open_local(host: Host, uri: str, directory: str, options: NodeOptions, opened: AsyncExitStack) -> EmbeddedNode:
     metadata = await open_cluster(uri, host, create=True)
     opened.push_async_callback(metadata.aclose)
-    sizes = SIZES_OF_TESTS if uri == "memory:" else SIZES_OF_FOLDERS
-    cluster = await LocalCluster.open(host, metadata, [("bookie", os.path.join(directory, "bookie"))], sizes, options.metrics)
+    sizes = SIZES_OF_TESTS if uri == MEMORY else SIZES_OF_FOLDERS
+    bookies = [(name, os.path.join(directory, name)) for name in bookie_names(options.bookies)]
+    cluster = await LocalCluster.open(host, metadata, bookies, sizes, options.metrics)
     opened.push_async_callback(cluster.aclose)
     settings = replace(options.settings or LOCAL_SETTINGS, node_id=NODE_ID, directory=os.path.join(directory, "node"))
-    return await _start(host, cluster.client, cluster.logs, settings, options, cluster.log_settings, opened, listens=options.port is not None)
+    return await _start(cluster.client, cluster.logs, settings, options, opened, cluster)
+
+
+def bookie_names(count: int) -> list[str]:
+    """The names of the bookies of a cluster in one process. That of a folder has one, whose copy is the only one."""
+    return ["bookie"] if count == 1 else [f"bookie-{number}" for number in range(1, count + 1)]
 
 
 async def _join_folder(host: Host, target: FolderTarget, uri: str, options: NodeOptions, opened: AsyncExitStack) -> EmbeddedNode:
@@ -145,7 +153,9 @@ async def _join_folder(host: Host, target: FolderTarget, uri: str, options: Node
         except BlockingIOError:
             continue
         return await _join(host, uri, replace(options, settings=settings), opened)
-    raise EnvironmentFault(f"{target.path}: {MEMBERS_MAX} processes have joined its cluster; give this one settings=NodeSettings(…) of its own")
+    raise EnvironmentFault(
+        f"{target.path}: {MEMBERS_MAX} processes have joined its cluster; give this one settings=NodeSettings(…) of its own"
+    )
 
 
 def _with_client_file(options: NodeOptions, path: str) -> NodeOptions:
@@ -175,23 +185,21 @@ async def _join(host: Host, uri: str, options: NodeOptions, opened: AsyncExitSta
     opened.push_async_callback(cluster.aclose)
     client = Client(host, cluster, options.client, options.metrics, security=security)
     opened.push_async_callback(client.aclose)
-    return await _start(host, client, Logs(client, options.logs), settings, options, None, opened, listens=True)
+    return await _start(client, Logs(client, options.logs), settings, options, opened)
 
 
 async def _start(
-    host: Host,
     client: Client,
     logs: Logs,
     settings: NodeSettings,
     options: NodeOptions,
-    log_settings: LogSettings | None,
     opened: AsyncExitStack,
-    *,
-    listens: bool,
+    cluster: LocalCluster | None = None,
 ) -> EmbeddedNode:
-    databases = HostedDatabases()
+    """Start the node. In a cluster of other processes it always listens: their clients must reach it while it leads."""
+    host, databases = client.host, HostedDatabases()
     server = None
-    if listens:
+    if cluster is None or options.port is not None:
         port = settings.port if options.port is None else options.port
         server = await _listen(host, client, replace(settings, port=port), options, databases)
         opened.push_async_callback(server.stop)
@@ -201,7 +209,7 @@ async def _start(
     if server is not None:
         # Before the node: its clients learn that it ends, and those of its own process after them.
         opened.push_async_callback(server.stop)
-    return EmbeddedNode(client, logs, node, address, log_settings, opened.pop_all())
+    return EmbeddedNode(client, logs, node, address, cluster, opened.pop_all())
 
 
 async def _listen(host: Host, client: Client, settings: NodeSettings, options: NodeOptions, databases: HostedDatabases) -> PostgresServer:
@@ -212,9 +220,8 @@ async def _listen(host: Host, client: Client, settings: NodeSettings, options: N
     inside = host.network
     outside = replace(host, network=inside.outside) if isinstance(inside, InProcessNetwork) and inside.outside is not None else host
     try:
-        return await PostgresServer.open(
-            outside, databases, (settings.host, settings.port), ServerLimits.of_settings(settings), security=demands, metrics=options.metrics
-        )
+        place, limits = (settings.host, settings.port), ServerLimits.of_settings(settings)
+        return await PostgresServer.open(outside, databases, place, limits, security=demands, metrics=options.metrics)
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         raise EnvironmentFault(f"{where} cannot be opened ({error.strerror}); choose another port") from None
