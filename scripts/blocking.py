@@ -216,10 +216,10 @@ FACADES = (
         "Embedded databases without `await`.",
         (
             Twin(
-                "embedded:Transaction",
+                "embedded:OpenTransaction",
                 "BlockingTransaction",
                 "transaction",
-                "`Transaction` without `await`. Create it with `BlockingDatabase.transaction`.",
+                "`OpenTransaction` without `await`. Create it with `BlockingDatabase.transaction`.",
                 handle=False,
             ),
             Twin(

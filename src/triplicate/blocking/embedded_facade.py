@@ -8,23 +8,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from triplicate.blocking.background_loop import BackgroundLoop
-    from triplicate.embedded import EmbeddedDatabase, Result, Transaction
+    from triplicate.embedded import EmbeddedDatabase, OpenTransaction, Result
     from triplicate.sql import Parameters, Row
 
 
 class BlockingTransaction:
-    """`Transaction` without `await`. Create it with `BlockingDatabase.transaction`."""
+    """`OpenTransaction` without `await`. Create it with `BlockingDatabase.transaction`."""
 
-    def __init__(self, loop: BackgroundLoop, transaction: Transaction) -> None:
+    def __init__(self, loop: BackgroundLoop, transaction: OpenTransaction) -> None:
         self._loop = loop
         self._transaction = transaction
 
     def execute(self, sql: str, parameters: Parameters = ()) -> Result:
-        """Run one statement and fetch its rows. See `Transaction.execute`."""
+        """Run one statement and fetch its rows. See `OpenTransaction.execute`."""
         return self._loop.call(self._transaction.execute(sql, parameters))
 
     def execute_many(self, sql: str, rows: Iterable[Parameters]) -> int:
-        """Run one change for each row of parameters; the number of rows changed. See `Transaction.execute_many`."""
+        """Run one change for each row of parameters; the number of rows changed. See `OpenTransaction.execute_many`."""
         rows = list(rows)
         return self._loop.call(self._transaction.execute_many(sql, rows))
 

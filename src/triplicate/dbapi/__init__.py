@@ -10,8 +10,10 @@ Statements are in SQLite's dialect. A commit is acknowledged by the replicated l
 """
 
 from triplicate.dbapi.connection import Connection, connect
-from triplicate.dbapi.cursor import PARSE_COLNAMES, PARSE_DECLTYPES, Cursor
-from triplicate.dbapi.errors import (
+from triplicate.dbapi.connection_calls import LEGACY_TRANSACTION_CONTROL
+from triplicate.dbapi.cursor import PARSE_COLNAMES, PARSE_DECLTYPES
+from triplicate.dbapi.cursor import DatabaseCursor as Cursor
+from triplicate.dbapi.pep249_errors import (
     DatabaseError,
     DataError,
     Error,
@@ -23,10 +25,7 @@ from triplicate.dbapi.errors import (
     ProgrammingError,
     Warning,  # noqa: A004  the name is PEP 249's
 )
-from triplicate.dbapi.rows import Row
-from triplicate.dbapi.session_calls import LEGACY_TRANSACTION_CONTROL
-from triplicate.dbapi.shared_databases import SharedDatabase
-from triplicate.dbapi.values import (
+from triplicate.dbapi.pep249_values import (
     BINARY,
     DATETIME,
     NUMBER,
@@ -42,6 +41,8 @@ from triplicate.dbapi.values import (
     register_adapter,
     register_converter,
 )
+from triplicate.dbapi.rows import Row
+from triplicate.dbapi.shared_databases import SharedDatabase
 
 apilevel = "2.0"
 threadsafety = 3

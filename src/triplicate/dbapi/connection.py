@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from triplicate.dbapi import errors
-from triplicate.dbapi.cursor import Cursor
+from triplicate.dbapi import pep249_errors as errors
+from triplicate.dbapi.connection_calls import LEGACY_TRANSACTION_CONTROL, ConnectionCalls, checked_autocommit, checked_level
+from triplicate.dbapi.cursor import DatabaseCursor
 from triplicate.dbapi.cursor_types import Parameters
-from triplicate.dbapi.errors import ProgrammingError, of_database
-from triplicate.dbapi.session_calls import LEGACY_TRANSACTION_CONTROL, SessionCalls, checked_autocommit, checked_level
+from triplicate.dbapi.pep249_errors import ProgrammingError, of_database
 from triplicate.dbapi.shared_databases import SharedDatabase, acquire, release
 from triplicate.embedded import DEFAULT_NAME
 from triplicate.errors import TriplicateError
@@ -48,10 +48,8 @@ class Connection:
         self.row_factory: Callable[..., Any] | None = None
         self.text_factory: Callable[[bytes], Any] = str
         self.detect_types = detect_types
-        self.calls = SessionCalls(shared, isolation_level, autocommit, checks_thread=check_same_thread)
+        self.calls = ConnectionCalls(shared, isolation_level, autocommit, checks_thread=check_same_thread)
         """The session, for cursors."""
-        if autocommit is False:
-            self.calls.begin()
 
     # Transactions.
 
@@ -136,21 +134,21 @@ class Connection:
 
     # Statements.
 
-    def cursor(self, factory: Callable[[Connection], Cursor] = Cursor) -> Cursor:
+    def cursor(self, factory: Callable[[Connection], DatabaseCursor] = DatabaseCursor) -> DatabaseCursor:
         """A new cursor."""
         self.calls.check()
         return factory(self)
 
-    def execute(self, sql: str, parameters: Parameters = (), /) -> Cursor:
-        """Run a statement on a new cursor. See `Cursor.execute`."""
+    def execute(self, sql: str, parameters: Parameters = (), /) -> DatabaseCursor:
+        """Run a statement on a new cursor. See `DatabaseCursor.execute`."""
         return self.cursor().execute(sql, parameters)
 
-    def executemany(self, sql: str, parameters: Iterable[Parameters], /) -> Cursor:
-        """See `Cursor.executemany`."""
+    def executemany(self, sql: str, parameters: Iterable[Parameters], /) -> DatabaseCursor:
+        """See `DatabaseCursor.executemany`."""
         return self.cursor().executemany(sql, parameters)
 
-    def executescript(self, script: str, /) -> Cursor:
-        """See `Cursor.executescript`."""
+    def executescript(self, script: str, /) -> DatabaseCursor:
+        """See `DatabaseCursor.executescript`."""
         return self.cursor().executescript(script)
 
     def interrupt(self) -> None:

@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, Self
 
+from triplicate.dbapi.connection_calls import ConnectionCalls
 from triplicate.dbapi.cursor_types import FIRST_ROWS, FURTHER_ROWS, Description, Parameters
-from triplicate.dbapi.errors import ProgrammingError
-from triplicate.dbapi.session_calls import SessionCalls
-from triplicate.dbapi.values import adapted, converter_of
+from triplicate.dbapi.pep249_errors import ProgrammingError
+from triplicate.dbapi.pep249_values import adapted, converter_of
 from triplicate.sql import StartedStatement
 
 PARSE_DECLTYPES = 1
@@ -22,10 +22,10 @@ class CursorOwner(Protocol):
     row_factory: Callable[..., Any] | None
     text_factory: Callable[[bytes], Any]
     detect_types: int
-    calls: SessionCalls
+    calls: ConnectionCalls
 
 
-class Cursor:
+class DatabaseCursor:
     """Runs statements of a `Connection` and fetches their rows."""
 
     def __init__(self, connection: CursorOwner) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from triplicate.dbapi.cursor import Cursor
+    from triplicate.dbapi.cursor import DatabaseCursor
 
 
 class Row:
@@ -14,7 +14,7 @@ class Row:
 
     __slots__ = ("_names", "_values")
 
-    def __init__(self, cursor: Cursor, values: tuple[Any, ...]) -> None:
+    def __init__(self, cursor: DatabaseCursor, values: tuple[Any, ...]) -> None:
         self._names = tuple(column[0] for column in cursor.description or ())
         self._values = values
 

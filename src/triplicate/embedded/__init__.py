@@ -1,9 +1,9 @@
 """Databases in the process of an application: a node, and for a folder or the memory its whole cluster."""
 
 from triplicate.embedded.database import DEFAULT_NAME, START_LIMIT_S, database
-from triplicate.embedded.embedded_database import EmbeddedDatabase, Result, Transaction
+from triplicate.embedded.embedded_database import EmbeddedDatabase, OpenTransaction, Result
 from triplicate.embedded.embedded_node import LOCAL_SETTINGS, EmbeddedNode, NodeOptions
-from triplicate.embedded.local_cluster import SIZES_OF_TESTS, ClusterSizes, LocalCluster
+from triplicate.embedded.in_process_cluster import SIZES_OF_TESTS, ClusterSizes, InProcessCluster
 from triplicate.embedded.temporary_folder import temporary_folder
 
 __all__ = [
@@ -14,10 +14,10 @@ __all__ = [
     "ClusterSizes",
     "EmbeddedDatabase",
     "EmbeddedNode",
-    "LocalCluster",
+    "InProcessCluster",
     "NodeOptions",
+    "OpenTransaction",
     "Result",
-    "Transaction",
     "database",
     "temporary_folder",
 ]

@@ -58,7 +58,7 @@ class Result(Sequence[Row]):
         return self.rows[0][0] if self.rows else None
 
 
-class Transaction:
+class OpenTransaction:
     """An open transaction; see `EmbeddedDatabase.transaction`. Used by one task at a time."""
 
     def __init__(self, session: InProcessSession) -> None:
@@ -228,7 +228,7 @@ class EmbeddedDatabase:
                 await shielded(started.close())
 
     @asynccontextmanager
-    async def transaction(self, *, immediate: bool = False) -> AsyncIterator[Transaction]:
+    async def transaction(self, *, immediate: bool = False) -> AsyncIterator[OpenTransaction]:
         """``async with database.transaction() as transaction:`` commits at the end of the block, and rolls back after an error.
 
         Args:
@@ -241,7 +241,7 @@ class EmbeddedDatabase:
         async with self._session() as session:
             await session.execute("BEGIN IMMEDIATE" if immediate else "BEGIN")
             try:
-                yield Transaction(session)
+                yield OpenTransaction(session)
                 await session.execute("COMMIT")
             finally:
                 await shielded(session.roll_back())

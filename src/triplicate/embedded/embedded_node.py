@@ -14,7 +14,7 @@ from triplicate.config import CONFIG_VARIABLE, MetadataSettings, NodeSettings, P
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.embedded.core.targets import MEMORY, FleetTarget, FolderTarget, MemoryTarget, Target
 from triplicate.embedded.embedded_folder import EmbeddedFolder
-from triplicate.embedded.local_cluster import SIZES_OF_FOLDERS, SIZES_OF_TESTS, LocalCluster
+from triplicate.embedded.in_process_cluster import SIZES_OF_FOLDERS, SIZES_OF_TESTS, InProcessCluster
 from triplicate.embedded.temporary_folder import temporary_folder
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.log import Logs
@@ -68,7 +68,7 @@ class EmbeddedNode:
         logs: Logs,
         node: DatabaseNode,
         address: tuple[str, int] | None,
-        cluster: LocalCluster | None,
+        cluster: InProcessCluster | None,
         cleanup: AsyncExitStack,
     ) -> None:
         self.client = client
@@ -129,7 +129,7 @@ async def _open_local(host: Host, uri: str, directory: str, options: NodeOptions
     opened.push_async_callback(metadata.aclose)
     sizes = SIZES_OF_TESTS if uri == MEMORY else SIZES_OF_FOLDERS
     bookies = [(name, os.path.join(directory, name)) for name in bookie_names(options.bookies)]
-    cluster = await LocalCluster.open(host, metadata, bookies, sizes, options.metrics)
+    cluster = await InProcessCluster.open(host, metadata, bookies, sizes, options.metrics)
     opened.push_async_callback(cluster.aclose)
     settings = replace(options.settings or LOCAL_SETTINGS, node_id=NODE_ID, directory=os.path.join(directory, "node"))
     return await _start(cluster.client, cluster.logs, settings, options, opened, cluster)
@@ -194,7 +194,7 @@ async def _start(
     settings: NodeSettings,
     options: NodeOptions,
     opened: AsyncExitStack,
-    cluster: LocalCluster | None = None,
+    cluster: InProcessCluster | None = None,
 ) -> EmbeddedNode:
     """Start the node. In a cluster of other processes it always listens: their clients must reach it while it leads."""
     host, databases = client.host, HostedDatabases()

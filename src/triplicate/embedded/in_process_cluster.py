@@ -54,7 +54,7 @@ SIZES_OF_FOLDERS = ClusterSizes()
 SIZES_OF_TESTS = ClusterSizes(MIB, 0, 64 * KIB, MIB, 0)
 
 
-class LocalCluster:
+class InProcessCluster:
     """The parts of a cluster in this process. `open` makes one."""
 
     def __init__(self, host: Host, client: Client, logs: Logs, bookies: Sequence[Bookie], cleanup: AsyncExitStack) -> None:
@@ -67,7 +67,7 @@ class LocalCluster:
     @classmethod
     async def open(
         cls, host: Host, metadata: ClusterMetadata, directories: Sequence[tuple[str, str]], sizes: ClusterSizes, metrics: Metrics | None
-    ) -> LocalCluster:
+    ) -> InProcessCluster:
         """Start the bookies and a client.
 
         Args:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from triplicate.dbapi.cursor_types import FIRST_ROWS, Parameters
-from triplicate.dbapi.errors import ProgrammingError, of_database
+from triplicate.dbapi.pep249_errors import ProgrammingError, of_database
 from triplicate.dbapi.shared_databases import SharedDatabase, release
 from triplicate.errors import TriplicateError
 from triplicate.sql import InProcessSession, Row, StartedStatement, StatementKind
@@ -21,7 +21,7 @@ LEGACY_TRANSACTION_CONTROL = -1
 ISOLATION_LEVELS = ("", "DEFERRED", "IMMEDIATE", "EXCLUSIVE")
 
 
-class SessionCalls:
+class ConnectionCalls:
     """One session, with the checks of `sqlite3` on threads, and the rules by which transactions begin.
 
     Args:
@@ -40,8 +40,14 @@ class SessionCalls:
         self._process = os.getpid()
         self._lock = threading.RLock()
         """Threads that share the connection run one statement at a time."""
-        self._session = self.call(shared.opened.new_session("triplicate.dbapi"))
+        self._session = self.call(self._open())
         self.is_closed = False
+
+    async def _open(self) -> InProcessSession:
+        session = await self._shared.opened.new_session("triplicate.dbapi")
+        if self.autocommit is False:
+            await session.start("BEGIN")
+        return session
 
     @property
     def place(self) -> str:

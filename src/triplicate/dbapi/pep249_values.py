@@ -32,7 +32,7 @@ def TimestampFromTicks(ticks: float) -> datetime.datetime:
 
 
 class TypeObject:
-    """Equal to the type codes of the columns of its kind, see `Cursor.description`.
+    """Equal to the type codes of the columns of its kind, see `DatabaseCursor.description`.
 
     Args:
         parts: parts of declared types. SQLite's rules of affinity look for them likewise.
