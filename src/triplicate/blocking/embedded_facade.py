@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from triplicate.blocking.background_loop import BackgroundLoop
-    from triplicate.embedded import EmbeddedDatabase, OpenTransaction, Result
+    from triplicate.embedded import EmbeddedDatabase, OpenTransaction, QueryResult
     from triplicate.sql import Parameters, Row
 
 
@@ -19,7 +19,7 @@ class BlockingTransaction:
         self._loop = loop
         self._transaction = transaction
 
-    def execute(self, sql: str, parameters: Parameters = ()) -> Result:
+    def execute(self, sql: str, parameters: Parameters = ()) -> QueryResult:
         """Run one statement and fetch its rows. See `OpenTransaction.execute`."""
         return self._loop.call(self._transaction.execute(sql, parameters))
 
@@ -59,7 +59,7 @@ class DatabaseMethods:
         """
         return self.loop.call(self._database.dsn(user=user, any_node=any_node, limit_s=limit_s))
 
-    def execute(self, sql: str, parameters: Parameters = ()) -> Result:
+    def execute(self, sql: str, parameters: Parameters = ()) -> QueryResult:
         """Run one statement, a transaction of its own, and fetch its rows. A change is acknowledged by the log on return.
 
         See `EmbeddedDatabase.execute`.

@@ -1,7 +1,8 @@
 """Databases in the process of an application: a node, and for a folder or the memory its whole cluster."""
 
+from triplicate.embedded.core.targets import MemoryTarget
 from triplicate.embedded.database import DEFAULT_NAME, START_LIMIT_S, database
-from triplicate.embedded.embedded_database import EmbeddedDatabase, OpenTransaction, Result
+from triplicate.embedded.embedded_database import EmbeddedDatabase, OpenTransaction, QueryResult
 from triplicate.embedded.embedded_node import LOCAL_SETTINGS, EmbeddedNode, NodeOptions
 from triplicate.embedded.in_process_cluster import SIZES_OF_TESTS, ClusterSizes, InProcessCluster
 from triplicate.embedded.temporary_folder import temporary_folder
@@ -15,9 +16,10 @@ __all__ = [
     "EmbeddedDatabase",
     "EmbeddedNode",
     "InProcessCluster",
+    "MemoryTarget",
     "NodeOptions",
     "OpenTransaction",
-    "Result",
+    "QueryResult",
     "database",
     "temporary_folder",
 ]

@@ -33,7 +33,7 @@ LOCAL_LEASE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Result(Sequence[Row]):
+class QueryResult(Sequence[Row]):
     """The rows of a statement, and its effect."""
 
     columns: tuple[str, ...]
@@ -64,7 +64,7 @@ class OpenTransaction:
     def __init__(self, session: InProcessSession) -> None:
         self._session = session
 
-    async def execute(self, sql: str, parameters: Parameters = ()) -> Result:
+    async def execute(self, sql: str, parameters: Parameters = ()) -> QueryResult:
         """Run one statement and fetch its rows.
 
         Raises:
@@ -182,7 +182,7 @@ class EmbeddedDatabase:
 
     # Statements.
 
-    async def execute(self, sql: str, parameters: Parameters = ()) -> Result:
+    async def execute(self, sql: str, parameters: Parameters = ()) -> QueryResult:
         """Run one statement, a transaction of its own, and fetch its rows. A change is acknowledged by the log on return.
 
         Args:
@@ -274,5 +274,5 @@ class EmbeddedDatabase:
         await self._node.aclose()
 
 
-def _result(started: StartedStatement, rows: list[Row]) -> Result:
-    return Result(tuple(column.name for column in started.columns), rows, started.rows_changed, started.last_row_id)
+def _result(started: StartedStatement, rows: list[Row]) -> QueryResult:
+    return QueryResult(tuple(column.name for column in started.columns), rows, started.rows_changed, started.last_row_id)

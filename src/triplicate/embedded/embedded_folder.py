@@ -28,7 +28,7 @@ _SIZE_MAX = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class UpCluster:
-    """What a folder of `triplicate up` says to a process that joins its cluster."""
+    """The facts of a folder of `triplicate up` for a process that joins its cluster."""
 
     metadata_uri: str
     client_file: str

@@ -6,8 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from triplicate.client import Client
-from triplicate.embedded import START_LIMIT_S, EmbeddedDatabase, EmbeddedNode, NodeOptions
-from triplicate.embedded.core.targets import MemoryTarget
+from triplicate.embedded import START_LIMIT_S, EmbeddedDatabase, EmbeddedNode, MemoryTarget, NodeOptions
 from triplicate.log import Logs, LogSettings
 from triplicate.runtime import Trace, real_host, shielded
 

@@ -156,7 +156,7 @@ class InProcessSession:
         return prepared
 
     async def kind_of(self, sql: str) -> StatementKind:
-        """What a statement does, without running it. Raises SqlError: it is wrong."""
+        """The kind of a statement, which is not run. Raises SqlError: it is wrong."""
         try:
             return (await self._prepare(sql)).kind
         except SqlError:
