@@ -134,6 +134,30 @@ def test_a_folder_keeps_its_database_and_admits_one_user(tmp_path: Path) -> None
     asyncio.run(body())
 
 
+def test_a_commit_to_a_folder_is_synced_before_it_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    sync = os.fdatasync
+
+    def noted(descriptor: int) -> None:
+        sync(descriptor)
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    async def body() -> None:
+        async with triplicate.database(tmp_path / "app") as database:
+            await database.execute("create table t(a)")
+            for statement in ("insert into t values (1)", "update t set a = 2", "delete from t"):
+                synced.clear()
+                await database.execute(statement)
+                assert any(path.endswith(".journal") for path in synced), statement
+            synced.clear()
+            async with database.transaction() as transaction:
+                await transaction.execute("insert into t values (3)")
+            assert any(path.endswith(".journal") for path in synced)
+
+    monkeypatch.setattr(os, "fdatasync", noted)
+    asyncio.run(body())
+
+
 def test_a_node_joins_another_cluster_under_its_own_name_only() -> None:
     async def body() -> None:
         with pytest.raises(ConfigError, match="settings=NodeSettings"):
