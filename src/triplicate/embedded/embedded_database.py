@@ -127,11 +127,10 @@ class EmbeddedDatabase:
                     end = await self._node.logs.end_offset(hosted.info.log) if end is None else end
                     if hosted.database.position >= end:
                         return
-            if self._node.node.failure is not None:
-                raise EnvironmentFault(f"the node of database {self.name} has failed: {self._node.node.failure}")
+            self._check_works()
             if clock.monotonic() >= deadline_s:
                 reason = None if hosted is None else hosted.database.unusable
-                why = reason.message if reason is not None else "no node leads it; do its bookies run?"
+                why = self._node.hindrance or (reason.message if reason is not None else "no node leads it; do its bookies run?")
                 raise EnvironmentFault(f"database {self.name} cannot be used after {limit_s:g} s: {why}")
             await sleep(clock, OPEN_POLL_S)
 
@@ -161,10 +160,16 @@ class EmbeddedDatabase:
     def _database(self) -> SqlDatabase:
         if self._is_closed:
             raise HandleClosed(f"database {self.name} was closed; open it again")
+        self._check_works()
         database = self._node.node.databases.get(self.name)
         if database is None:
             raise SqlError("3D000", f'database "{self.name}" does not exist any more')
         return database
+
+    def _check_works(self) -> None:
+        failure = self._node.failure
+        if failure is not None:
+            raise EnvironmentFault(f"database {self.name} has failed: {failure}. Close it, and open it again when the cause is gone")
 
     async def dsn(self, *, user: str = "", any_node: bool = False, limit_s: float = 10.0) -> str:
         """The connection string for PostgreSQL's clients, with all nodes that serve the database; see `connection_string`.
@@ -178,7 +183,7 @@ class EmbeddedDatabase:
             EnvironmentFault: no node listens, or none has a usable copy.
         """
         info = await wait_for_leader(self._node.client, self.name, limit_s)
-        return connection_string(info, user=user, any_node=any_node)
+        return connection_string(info, user=user, any_node=any_node, ca_file=self._node.ca_file)
 
     # Statements.
 

@@ -20,7 +20,7 @@ from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.log import Logs
 from triplicate.metadata import MetadataAccess, open_cluster
 from triplicate.runtime import Host, InProcessNetwork, Metrics, UnsyncedDisk
-from triplicate.security import TlsIdentity, gaps_of_embedded_node, gaps_of_node, refuse_gaps
+from triplicate.security import AUDIT_LOGGER, TlsIdentity, gaps_of_embedded_node, gaps_of_node, refuse_gaps
 from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, login_secret
 
 Result = TypeVar("Result")
@@ -69,6 +69,7 @@ class EmbeddedNode:
         node: DatabaseNode,
         address: tuple[str, int] | None,
         cluster: InProcessCluster | None,
+        ca_file: str,
         cleanup: AsyncExitStack,
     ) -> None:
         self.client = client
@@ -78,12 +79,27 @@ class EmbeddedNode:
         """Host and port of its PostgreSQL server; None without one."""
         self.cluster = cluster
         """Its own cluster in this process; None in a cluster of other processes."""
+        self.ca_file = ca_file
+        """The authorities that this process trusts; empty for none."""
         self._cleanup = cleanup
 
     @property
     def is_local(self) -> bool:
         """Whether the whole cluster is in this process."""
         return self.cluster is not None
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The error after which the node, or a bookie of its own cluster, works no more; it must be opened again. None where all work."""
+        bookies = () if self.cluster is None else self.cluster.bookies
+        return self.node.failure or next((bookie.parts.failure.error.result() for bookie in bookies if bookie.failed), None)
+
+    @property
+    def hindrance(self) -> str:
+        """Why its own cluster accepts no changes now, if a full disk is the reason; empty otherwise."""
+        bookies = () if self.cluster is None else self.cluster.bookies
+        full = [bookie.settings.ledger_directories[0] for bookie in bookies if bookie.read_only]
+        return f"the disk of {full[0]} is full" if full else ""
 
     @classmethod
     async def open(cls, host: Host, target: Target, options: NodeOptions) -> EmbeddedNode:
@@ -99,15 +115,13 @@ class EmbeddedNode:
                 return await _join(host, target.uri, options, opened)
             if isinstance(target, MemoryTarget):
                 directory = opened.enter_context(temporary_folder())
-                host = replace(host, network=InProcessNetwork(host.network), disk=UnsyncedDisk())
-                return await _open_local(host, MEMORY, directory, options, opened)
+                return await _open_local(replace(host, disk=UnsyncedDisk()), MEMORY, directory, options, opened)
             folder = EmbeddedFolder(host.disk, target.path)
             up = await _call(host, folder.up_cluster)
             if up is not None:
                 return await _join_folder(host, target, up.metadata_uri, _with_client_file(options, up.client_file), opened)
             opened.callback(folder.close)
             await _call(host, folder.open)
-            host = replace(host, network=InProcessNetwork(host.network))
             return await _open_local(host, folder.metadata_uri, target.path, replace(options, bookies=1), opened)
 
     async def aclose(self) -> None:
@@ -129,10 +143,11 @@ async def _open_local(host: Host, uri: str, directory: str, options: NodeOptions
     opened.push_async_callback(metadata.aclose)
     sizes = SIZES_OF_TESTS if uri == MEMORY else SIZES_OF_FOLDERS
     bookies = [(name, os.path.join(directory, name)) for name in bookie_names(options.bookies)]
-    cluster = await InProcessCluster.open(host, metadata, bookies, sizes, options.metrics)
+    inside = replace(host, network=InProcessNetwork())
+    cluster = await InProcessCluster.open(inside, metadata, bookies, sizes, options.client, options.logs, options.metrics)
     opened.push_async_callback(cluster.aclose)
     settings = replace(options.settings or LOCAL_SETTINGS, node_id=NODE_ID, directory=os.path.join(directory, "node"))
-    return await _start(cluster.client, cluster.logs, settings, options, opened, cluster)
+    return await _start(host, cluster.client, cluster.logs, settings, options, opened, cluster)
 
 
 def bookie_names(count: int) -> list[str]:
@@ -159,15 +174,16 @@ async def _join_folder(host: Host, target: FolderTarget, uri: str, options: Node
 
 
 def _with_client_file(options: NodeOptions, path: str) -> NodeOptions:
-    """The options, with the security of a secured folder's clients."""
+    """The options, with the security of a secured folder's clients where the caller has given none."""
     if not path:
         return options
     environment = {CONFIG_VARIABLE: path}
+    default = NodeOptions()
     return replace(
         options,
-        client=settings_of_environment(ClientSettings, environment),
-        security=settings_of_environment(SecuritySettings, environment),
-        metadata=settings_of_environment(MetadataSettings, environment),
+        client=settings_of_environment(ClientSettings, environment) if options.client == default.client else options.client,
+        security=settings_of_environment(SecuritySettings, environment) if options.security == default.security else options.security,
+        metadata=settings_of_environment(MetadataSettings, environment) if options.metadata == default.metadata else options.metadata,
     )
 
 
@@ -185,10 +201,11 @@ async def _join(host: Host, uri: str, options: NodeOptions, opened: AsyncExitSta
     opened.push_async_callback(cluster.aclose)
     client = Client(host, cluster, options.client, options.metrics, security=security)
     opened.push_async_callback(client.aclose)
-    return await _start(client, Logs(client, options.logs), settings, options, opened)
+    return await _start(host, client, Logs(client, options.logs), settings, options, opened)
 
 
 async def _start(
+    outside: Host,
     client: Client,
     logs: Logs,
     settings: NodeSettings,
@@ -196,20 +213,24 @@ async def _start(
     opened: AsyncExitStack,
     cluster: InProcessCluster | None = None,
 ) -> EmbeddedNode:
-    """Start the node. In a cluster of other processes it always listens: their clients must reach it while it leads."""
-    host, databases = client.host, HostedDatabases()
+    """Start the node. In a cluster of other processes it always listens: their clients must reach it while it leads.
+
+    Args:
+        outside: has the network of the machine, for PostgreSQL's clients.
+    """
+    databases = HostedDatabases()
     server = None
     if cluster is None or options.port is not None:
         port = settings.port if options.port is None else options.port
-        server = await _listen(host, client, replace(settings, port=port), options, databases)
+        server = await _listen(outside, client, replace(settings, port=port), options, databases)
         opened.push_async_callback(server.stop)
     address = server.address if server is not None else None
-    node = await DatabaseNode.start(host, client, logs, settings, databases, address, metrics=options.metrics)
+    node = await DatabaseNode.start(client.host, client, logs, settings, databases, address, metrics=options.metrics)
     opened.push_async_callback(node.stop)
     if server is not None:
         # Before the node: its clients learn that it ends, and those of its own process after them.
         opened.push_async_callback(server.stop)
-    return EmbeddedNode(client, logs, node, address, cluster, opened.pop_all())
+    return EmbeddedNode(client, logs, node, address, cluster, options.security.ca_file, opened.pop_all())
 
 
 async def _listen(host: Host, client: Client, settings: NodeSettings, options: NodeOptions, databases: HostedDatabases) -> PostgresServer:
@@ -217,11 +238,13 @@ async def _listen(host: Host, client: Client, settings: NodeSettings, options: N
     refuse_gaps(security, gaps_of_embedded_node(settings, security))
     identity = TlsIdentity.open(security, host.clock, host.trace)
     demands = ServerSecurity.of_settings(settings, identity, login_secret(client))
-    inside = host.network
-    outside = replace(host, network=inside.outside) if isinstance(inside, InProcessNetwork) and inside.outside is not None else host
+    if settings.audit_log:
+        raise ConfigError(
+            f"node.audit_log is for processes of their own: this program has the audit log as the logger {AUDIT_LOGGER}, give it a handler"
+        )
     try:
         place, limits = (settings.host, settings.port), ServerLimits.of_settings(settings)
-        return await PostgresServer.open(outside, databases, place, limits, security=demands, metrics=options.metrics)
+        return await PostgresServer.open(host, databases, place, limits, security=demands, metrics=options.metrics)
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         raise EnvironmentFault(f"{where} cannot be opened ({error.strerror}); choose another port") from None

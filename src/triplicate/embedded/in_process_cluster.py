@@ -30,6 +30,8 @@ class ClusterSizes:
     journal_preallocate_bytes: int = MIB
     cache_bytes: int = 8 * MIB
     reserve_bytes: int = 8 * MIB
+    disk_usage: float = 0.999
+    """Used share of the disk above which it accepts no more changes."""
 
     def settings(self, name: str, directory: str) -> BookieSettings:
         """The settings of the bookie of this name, with its directories in `directory`."""
@@ -45,13 +47,18 @@ class ClusterSizes:
             write_cache_bytes=self.cache_bytes,
             read_cache_bytes=self.cache_bytes,
             reserve_bytes=self.reserve_bytes,
-            # The settings of a server would leave an application that runs beside it no disk to write.
+            # The disk is the machine's, and not the bookie's alone: that it is nearly full is no reason to stop.
+            disk_usage_warn_threshold=0.99,
+            disk_usage_threshold=self.disk_usage,
+            disk_usage_low_water=self.disk_usage,
             gc_interval_s=60.0,
         )
 
 
 SIZES_OF_FOLDERS = ClusterSizes()
-SIZES_OF_TESTS = ClusterSizes(MIB, 0, 64 * KIB, MIB, 0)
+SIZES_OF_TESTS = ClusterSizes(MIB, 0, 64 * KIB, MIB, 0, 1.0)
+REPAIR_TIMEOUT_S = 1.0
+"""Time for which a writer waits for bookies, in seconds. All are in this process, and one that has failed does not come back."""
 
 
 class InProcessCluster:
@@ -66,7 +73,14 @@ class InProcessCluster:
 
     @classmethod
     async def open(
-        cls, host: Host, metadata: ClusterMetadata, directories: Sequence[tuple[str, str]], sizes: ClusterSizes, metrics: Metrics | None
+        cls,
+        host: Host,
+        metadata: ClusterMetadata,
+        directories: Sequence[tuple[str, str]],
+        sizes: ClusterSizes,
+        client_settings: ClientSettings,
+        log_settings: LogClientSettings,
+        metrics: Metrics | None,
     ) -> InProcessCluster:
         """Start the bookies and a client.
 
@@ -85,9 +99,10 @@ class InProcessCluster:
                 bookie = await Bookie.start(replace(host, name=name), sizes.settings(name, directory), metadata, None)
                 opened.push_async_callback(bookie.stop)
                 bookies.append(bookie)
-            client = Client(host, metadata, ClientSettings(), metrics)
+            client = Client(host, metadata, client_settings, metrics)
             opened.push_async_callback(client.aclose)
-            return cls(host, client, Logs(client, LogClientSettings()), bookies, opened.pop_all())
+            waits_s = min(log_settings.repair_timeout_s, REPAIR_TIMEOUT_S)
+            return cls(host, client, Logs(client, replace(log_settings, repair_timeout_s=waits_s)), bookies, opened.pop_all())
 
     @property
     def log_settings(self) -> LogSettings:

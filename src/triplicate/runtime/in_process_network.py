@@ -12,28 +12,21 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from triplicate.runtime.ports import Listener, Network
+from triplicate.runtime.ports import Listener
 
 FIRST_PORT = 1
 LAST_PORT = 65_535
 
 
 class InProcessNetwork:
-    """Implements `Network` for the hosts of one event loop that share it.
+    """Implements `Network` for the hosts of one event loop that share it."""
 
-    Args:
-        outside: for addresses at which nothing in this process listens, such as those of other machines; None to refuse them.
-    """
-
-    def __init__(self, outside: Network | None = None) -> None:
-        self.outside = outside
+    def __init__(self) -> None:
         self._listening: dict[tuple[str, int], Callable[[], asyncio.Protocol]] = {}
 
     async def connect(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> tuple[asyncio.Transport, asyncio.Protocol]:
         accepts = self._listening.get((host, port))
         if accepts is None:
-            if self.outside is not None:
-                return await self.outside.connect(factory, host, port)
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"nothing in this process listens on {host} port {port}")
         loop = asyncio.get_running_loop()
         near, far = socket.socketpair()
@@ -61,9 +54,7 @@ class InProcessNetwork:
     async def start_tls(
         self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
     ) -> asyncio.Transport:
-        if self.outside is None:
-            raise OSError(errno.EOPNOTSUPP, "connections inside of one process have no TLS")
-        return await self.outside.start_tls(transport, protocol, context, limit_s=limit_s, server_name=server_name)
+        raise OSError(errno.EOPNOTSUPP, "connections inside of one process need no TLS")
 
     def _free_port(self, host: str) -> int:
         for port in range(FIRST_PORT, LAST_PORT + 1):

@@ -332,7 +332,7 @@ def test_errors_have_the_classes_of_pep_249_and_sqlstates(
 def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     for options in ({"isolation_level": "SERIAL"}, {"autocommit": 7}):
         with pytest.raises(dbapi.ProgrammingError):
-            dbapi.connect(tmp_path / "a", **options)  # type: ignore[arg-type]
+            dbapi.connect(tmp_path / "a", **options)
     with pytest.raises(dbapi.ProgrammingError, match="no place of a database"):
         dbapi.connect("postgresql://x/y")
     assert not (tmp_path / "a").exists()

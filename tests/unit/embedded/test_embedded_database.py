@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import triplicate
-from triplicate.config import NodeSettings, SecuritySettings
+from triplicate.config import ClientSettings, NodeSettings, SecuritySettings
 from triplicate.errors import ConfigError, EnvironmentFault, SqlError
 from triplicate.testing import MemoryCluster
 
@@ -155,6 +156,27 @@ def test_a_commit_to_a_folder_is_synced_before_it_returns(tmp_path: Path, monkey
             assert any(path.endswith(".journal") for path in synced)
 
     monkeypatch.setattr(os, "fdatasync", noted)
+    asyncio.run(body())
+
+
+def test_a_database_whose_disk_has_failed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        async with triplicate.database(tmp_path / "app", client=ClientSettings(add_timeout_s=0.2)) as database:
+            await database.execute("create table t(a)")
+
+            def fail(descriptor: int) -> None:
+                raise OSError(errno.EIO, "the disk is broken")
+
+            monkeypatch.setattr(os, "fdatasync", fail)
+            with pytest.raises(SqlError) as failure:
+                await database.execute("insert into t values (1)")
+            assert failure.value.sqlstate in ("08007", "57P01")
+            with pytest.raises(EnvironmentFault, match=r"the disk is broken.*open it again"):
+                await database.execute("select 1")
+            monkeypatch.undo()
+        async with triplicate.database(tmp_path / "app") as database:
+            assert (await database.execute("select count(*) from t")).value in (0, 1)
+
     asyncio.run(body())
 
 
