@@ -30,6 +30,8 @@ class SharedDatabase:
 
 _guard = threading.Lock()
 _open: dict[tuple[str, str], SharedDatabase] = {}
+_inherited: list[SharedDatabase] = []
+"""Those of the parent, in a child."""
 
 
 def acquire(target: str | os.PathLike[str], name: str = DEFAULT_NAME, **options: Any) -> SharedDatabase:
@@ -67,10 +69,11 @@ def release(shared: SharedDatabase) -> None:
 
 
 def _close(shared: SharedDatabase) -> None:
-    for key in [key for key, one in _open.items() if one is shared]:
+    keys = [key for key, one in _open.items() if one is shared]
+    if not keys or shared.opening is None:
+        return  # It was closed before, or its opener closes it.
+    for key in keys:
         del _open[key]
-    if shared.opening is None:
-        return
     try:
         shared.loop.call(shared.opening.__aexit__(None, None, None))
     finally:
@@ -81,6 +84,8 @@ def _forget_after_fork() -> None:
     """A child has neither the threads of its parent nor the locks: the parent's databases are not its own."""
     global _guard
     _guard = threading.Lock()
+    # Kept, since closing SQLite's files here would concern the parent.
+    _inherited.extend(_open.values())
     _open.clear()
 
 
