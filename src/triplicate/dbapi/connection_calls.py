@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from triplicate.dbapi.cursor_types import FIRST_ROWS, Parameters
 from triplicate.dbapi.pep249_errors import ProgrammingError, of_database
+from triplicate.dbapi.settled_pragmas import settled
 from triplicate.dbapi.shared_databases import SharedDatabase, release
 from triplicate.errors import TriplicateError
 from triplicate.sql import InProcessSession, Row, StartedStatement, StatementKind
@@ -113,9 +114,12 @@ class ConnectionCalls:
     def start(self, sql: str, parameters: Parameters) -> tuple[StartedStatement, list[Row]]:
         """Run a statement and fetch its first rows. Fewer than `FIRST_ROWS` are all."""
 
+        instead = settled(sql)
+        text = sql if instead is None else instead
+
         async def start(session: InProcessSession) -> tuple[StartedStatement, list[Row]]:
-            await self._begin_for(session, sql)
-            started = await session.start(sql, parameters)
+            await self._begin_for(session, text)
+            started = await session.start(text, parameters)
             self.total_changes += max(0, started.rows_changed)
             return started, await started.fetch(FIRST_ROWS)
 
