@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "src" / "triplicate" / "blocking"
 WIDTH = 140
 
-ROOMS = ("client", "log", "sql", "metadata", "ledger", "runtime", "errors")
+ROOMS = ("client", "log", "sql", "embedded", "metadata", "ledger", "runtime", "errors")
 """Packages whose exports may occur in annotations."""
 
 
@@ -282,6 +282,34 @@ FACADES = (
                     "undelete": "undelete_database",
                 },
                 left_out=("logs",),
+            ),
+        ),
+    ),
+    Facade(
+        "embedded_facade",
+        "Embedded databases without `await`.",
+        (
+            Twin(
+                "embedded:OpenTransaction",
+                "BlockingTransaction",
+                "transaction",
+                "`OpenTransaction` without `await`. Create it with `BlockingDatabase.transaction`.",
+                handle=False,
+            ),
+            Twin(
+                "embedded:EmbeddedDatabase",
+                "DatabaseMethods",
+                "database",
+                "The methods of `EmbeddedDatabase` without `await`; see `BlockingDatabase`.",
+                fields=("name",),
+                properties=("is_leader", "position", "address"),
+                left_out={
+                    "transaction": "a context manager, which `OpenDatabase` has",
+                    "new_session": "for drivers",
+                    "aclose": "`BlockingDatabase` closes it",
+                },
+                handle=False,
+                loop="loop",
             ),
         ),
     ),

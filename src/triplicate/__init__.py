@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from triplicate.client import AdvLedgerWriter, Client, ClientSettings, LedgerReader, LedgerWriter, Tail, connect
     from triplicate.config.log_settings import LogClientSettings
+    from triplicate.embedded import EmbeddedDatabase, database
     from triplicate.errors import TriplicateError
     from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState
     from triplicate.log import LogRecord, Logs, LogSettings, TransactionId
@@ -27,6 +28,7 @@ __all__ = [
     "Client",
     "ClientSettings",
     "DigestType",
+    "EmbeddedDatabase",
     "Entry",
     "LedgerMetadata",
     "LedgerReader",
@@ -39,16 +41,18 @@ __all__ = [
     "TransactionId",
     "TriplicateError",
     "connect",
+    "database",
     "logs",
 ]
 
 _HOMES = {
     "client": ("AdvLedgerWriter", "Client", "ClientSettings", "LedgerReader", "LedgerWriter", "Tail", "connect"),
     "ledger": ("DigestType", "Entry", "LedgerMetadata", "LedgerState"),
+    "embedded": ("EmbeddedDatabase", "database"),
     "errors": ("TriplicateError",),
     "log": ("LogRecord", "LogSettings", "Logs", "TransactionId"),
 }
-_MODULES = ("blocking", "errors")
+_MODULES = ("blocking", "dbapi", "errors", "testing")
 
 
 def logs(client: Client, settings: LogClientSettings | None = None) -> Logs:

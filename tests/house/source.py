@@ -30,13 +30,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "replica": ("log",),
     "sql": ("replica",),
     "kv": ("replica",),
-    "blocking": ("client", "log", "sql"),
+    "embedded": ("sql", "bookie"),
+    "blocking": ("client", "log", "sql", "embedded"),
+    "dbapi": ("blocking",),
+    "testing": ("dbapi",),
     "spark": ("blocking", "sql", "autorecovery"),
     "sim": ("runtime",),
     "console": ("spark", "bookie"),
     "cli": ("console", "kv"),
     "__main__": ("cli",),
-    "": ("blocking",),
+    "": ("testing",),
 }
 """Each room and the rooms directly beneath it, whose own imports it may use as well. The empty name is ``triplicate/__init__.py``."""
 
@@ -52,6 +55,7 @@ WINGS: dict[str, tuple[str, ...]] = {
     "replica": ("core",),
     "sql": ("core", "storage", "catalogue", "pg", "executor", "engine", "backup", "hosting"),
     "sql.backup": ("core",),
+    "embedded": ("core",),
     "sql.pg": ("syntax", "values", "analysis", "translate", "ddl", "rewrite", "protocol"),
     "kv": ("core", "storage", "engine", "hosting", "resp"),
     "kv.resp": ("core",),

@@ -18,7 +18,9 @@ from triplicate.blocking.iterators import BlockingTail
 from triplicate.blocking.ledger_facade import BlockingAdvWriter, BlockingHandle, BlockingReader, BlockingWriter
 
 if TYPE_CHECKING:
+    from triplicate.blocking.blocking_database import BlockingDatabase, OpenDatabase, database
     from triplicate.blocking.database_facade import BlockingDatabases
+    from triplicate.blocking.embedded_facade import BlockingTransaction
     from triplicate.blocking.log_facade import (
         BlockingLog,
         BlockingLogReader,
@@ -34,6 +36,7 @@ __all__ = [
     "BlockingAdvWriter",
     "BlockingBackwardReader",
     "BlockingClient",
+    "BlockingDatabase",
     "BlockingDatabases",
     "BlockingHandle",
     "BlockingLog",
@@ -47,11 +50,16 @@ __all__ = [
     "BlockingReader",
     "BlockingStagingWriter",
     "BlockingTail",
+    "BlockingTransaction",
     "BlockingWriter",
+    "OpenDatabase",
     "connect",
+    "database",
 ]
 
 _LAZY_EXPORTS = {
+    "blocking_database": ("BlockingDatabase", "OpenDatabase", "database"),
+    "embedded_facade": ("BlockingTransaction",),
     "database_facade": ("BlockingDatabases",),
     "log_facade": ("BlockingLog", "BlockingLogReader", "BlockingLogWriter", "BlockingLogs", "BlockingRangeReader", "BlockingStagingWriter"),
     "record_facade": ("BlockingBackwardReader", "BlockingLogConsumer", "BlockingLogProducer", "BlockingLogRecords"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from triplicate.errors import HandleClosed
@@ -42,6 +42,13 @@ class BackgroundLoop:
             future.cancel()
             raise
 
+    def post(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """Run a coroutine on the loop without waiting for it; its errors are dropped. From any thread, also from a finalizer."""
+        if self._closed:
+            coroutine.close()
+        else:
+            asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
     def run(self, function: Callable[[], Result]) -> Result:
         """Call a function on the loop's thread and return its result. Raises as `call`."""
 
@@ -77,8 +84,13 @@ class BackgroundLoop:
             HandleClosed: the loop was closed. Also the errors of the iterator.
         """
         items = self.run(begin)
-        while batch := self.call(_next_items(items, BATCH_ITEMS)):
-            yield from batch
+        try:
+            while batch := self.call(_next_items(items, BATCH_ITEMS)):
+                yield from batch
+        finally:
+            # An iteration that is ended early gives back what it holds, such as the snapshot of a database.
+            if isinstance(items, AsyncGenerator) and not self._closed:
+                self.call(items.aclose())
 
     def close(self) -> None:
         """Stop the loop and end the thread. Idempotent."""

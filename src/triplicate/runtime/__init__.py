@@ -4,6 +4,7 @@ from triplicate.runtime.backoff import Backoff
 from triplicate.runtime.cyclic_garbage import collect_garbage_seldom
 from triplicate.runtime.eager import EagerWork, Spawn, TasklessFuture, own_task, start_eagerly
 from triplicate.runtime.fault_points import FaultPoint, fault_point, fault_points
+from triplicate.runtime.in_process_network import InProcessNetwork
 from triplicate.runtime.malloc import keep_freed_memory, let_freed_memory_linger
 from triplicate.runtime.metrics import Metrics
 from triplicate.runtime.metrics_server import PageGuard, Probe, ProbeAnswer, serve_metrics
@@ -29,6 +30,7 @@ from triplicate.runtime.rate_limiter import RateLimiter
 from triplicate.runtime.real import addresses_of, no_trace, real_host
 from triplicate.runtime.task_scope import TaskScope, deadline_after, first_of, map_bounded, shielded, sleep, sleep_until, timeout_at
 from triplicate.runtime.uninterrupted import UninterruptedFuture
+from triplicate.runtime.unsynced_disk import UnsyncedDisk
 from triplicate.runtime.window import AdmissionWindow
 from triplicate.runtime.worker_pool import SerialWorker, WorkerPool
 
@@ -44,6 +46,7 @@ __all__ = [
     "File",
     "Group",
     "Host",
+    "InProcessNetwork",
     "Listener",
     "LogDevice",
     "Metrics",
@@ -60,6 +63,7 @@ __all__ = [
     "Timer",
     "Trace",
     "UninterruptedFuture",
+    "UnsyncedDisk",
     "Worker",
     "WorkerPool",
     "addresses_of",

@@ -137,10 +137,13 @@ class RealDisk:
     """The file system of this machine. Files and directories that it makes are its user's alone."""
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, readonly: bool = False) -> File:
+        return self._open(RealFile, path, create=create, exclusive=exclusive, readonly=readonly)
+
+    def _open(self, kind: type[RealFile], path: str, *, create: bool, exclusive: bool, readonly: bool) -> File:
         flags = os.O_CLOEXEC | (os.O_RDONLY if readonly else os.O_RDWR)
         if create:
             flags |= os.O_CREAT | (os.O_EXCL if exclusive else 0)
-        return RealFile(path, os.open(path, flags, PRIVATE_FILE))
+        return kind(path, os.open(path, flags, PRIVATE_FILE))
 
     def lock(self, path: str) -> Callable[[], None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)

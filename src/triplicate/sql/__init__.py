@@ -5,6 +5,8 @@ from triplicate.sql.backup.core.manifest import Manifest as BackupManifest
 from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction, Target, parse_number, parse_time
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.committed_changes import ChangeType, CommittedChange, CommittedTransaction
+from triplicate.sql.core.interface import Row, StatementKind
+from triplicate.sql.core.parameter_binding import Parameters
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -28,6 +30,7 @@ from triplicate.sql.core.schema_changes import (
     table_change,
 )
 from triplicate.sql.core.table_shape import TableShape
+from triplicate.sql.engine.in_process_session import InProcessSession, PreparedCache, StartedStatement
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.hosting.change_feed import changes
@@ -82,9 +85,13 @@ __all__ = [
     "DroppedDatabase",
     "HostedDatabase",
     "HostedDatabases",
+    "InProcessSession",
     "NewDatabase",
     "NodeSettings",
+    "Parameters",
     "PostgresServer",
+    "PreparedCache",
+    "Row",
     "RowKind",
     "RowRun",
     "SchemaChange",
@@ -93,6 +100,8 @@ __all__ = [
     "SettingChange",
     "SqlDatabase",
     "SqlSession",
+    "StartedStatement",
+    "StatementKind",
     "StatementResult",
     "TableChange",
     "TableCreated",

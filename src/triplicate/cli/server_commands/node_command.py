@@ -53,20 +53,6 @@ async def open_cluster_in_time(uri: str, host: Host, access: MetadataAccess) -> 
             await sleep(host.clock, backoff.next_s())
 
 
-def server_limits(settings: NodeSettings) -> ServerLimits:
-    return ServerLimits(
-        settings.connections,
-        settings.database_connections,
-        login_s=settings.login_s,
-        half_open=settings.half_open_connections,
-        half_open_per_address=settings.half_open_per_address,
-        handshakes_per_s=settings.handshakes_per_s,
-        failed_logins=settings.failed_logins,
-        failed_login_s=settings.failed_login_s,
-        client_stall_s=settings.client_stall_s,
-    )
-
-
 @click.command()
 @settings_options(*SECTIONS)
 @click.option("--parent-pipe", type=int, hidden=True)
@@ -101,7 +87,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
             opened.push_async_callback(client.aclose)
             databases = HostedDatabases()
             security = ServerSecurity.of_settings(settings, identity, login_secret(client))
-            place, limits = (settings.host, settings.port), server_limits(settings)
+            place, limits = (settings.host, settings.port), ServerLimits.of_settings(settings)
             try:
                 server = await PostgresServer.open(host, databases, place, limits, security=security, metrics=metrics)
             except OSError as error:

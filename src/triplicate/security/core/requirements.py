@@ -119,6 +119,12 @@ def gaps_of_node(
     yield from page_gaps(process, security)
 
 
+def gaps_of_embedded_node(node: NodeSettings, security: SecuritySettings) -> Iterator[str]:
+    """The gaps of a database node whose whole cluster is in its process, and which listens for PostgreSQL's clients."""
+    yield from identity_gaps(security, is_server=True)
+    yield from node_gaps(node)
+
+
 def gaps_of_autorecovery(
     metadata: MetadataSettings, client: ClientSettings, process: ProcessSettings, security: SecuritySettings
 ) -> Iterator[str]:

@@ -74,6 +74,11 @@ class TransactionBlock:
             self.status = TransactionStatus.FAILED
         self._is_doomed = self._is_doomed or doomed
 
+    def go_on(self) -> None:
+        """The statement that failed the block was undone alone: the block goes on, as one of SQLite does. Not where it is doomed."""
+        if self.status is TransactionStatus.FAILED and not self._is_doomed:
+            self.status = TransactionStatus.ACTIVE
+
     def doom(self, *, doomed: bool = True) -> None:
         """The error that follows cannot be undone by ROLLBACK TO, or can."""
         self._is_doomed = doomed

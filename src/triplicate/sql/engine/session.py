@@ -87,6 +87,8 @@ class SqlSession:
         self._calls = 0
         self._call = _Call(self)
         self._block = TransactionBlock()
+        self.go_on = self._block.go_on
+        """After a SqlError, go on with the open transaction as it was before the statement, unless it has ended with it."""
         self._checkout: ReaderCheckout | None = None
         """The reader of the open transaction, while it only reads."""
         self._snapshot: int | None = None
@@ -310,7 +312,7 @@ class SqlSession:
         except SchemaMoved:
             self._block.request_id = request_id  # It names the statement that runs in its place.
             raise
-        return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected)
+        return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected, outcome.last_row_id)
 
     async def _change_in_transaction(self, prepared: Prepared, parameters: Sequence[Value], role: str | None) -> Cursor:
         held = await self._hold_writer(prepared.tag)
@@ -324,7 +326,7 @@ class SqlSession:
         outcome = await held.transaction.run(held.writer.run, prepared, tuple(parameters), role, is_short=is_short)
         rows = tuple(outcome.rows) if self._block.request_id else ()
         self._block.record(StatementResult(outcome.rows_affected, rows), altered=prepared.kind is StatementKind.SCHEMA)
-        return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected)
+        return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected, outcome.last_row_id)
 
     async def _hold_writer(self, tag: str) -> HeldWriter:
         """The writer, claimed by the first statement of the transaction that needs it."""

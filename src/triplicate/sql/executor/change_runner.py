@@ -123,7 +123,7 @@ class ChangeRunner:
             authorizer.end()
         if self._capture.unknown is not None:
             raise SqlError("XX000", f"a change to the unknown table {self._capture.unknown!r}")
-        return StatementOutcome(rows, self._connection.changes())
+        return StatementOutcome(rows, self._connection.changes(), self._connection.last_insert_rowid())
 
     def _run_schema(self, prepared: Prepared, parameters: Sequence[Value], role: str | None) -> StatementOutcome:
         if prepared.command is not None and not isinstance(prepared.command, Notification):

@@ -20,6 +20,8 @@ class StatementOutcome:
 
     rows: list[Row]
     rows_affected: int
+    last_row_id: int = 0
+    """The rowid that its connection has inserted last, by this statement if that has inserted a row."""
 
 
 @dataclass(slots=True)

@@ -24,9 +24,11 @@ def connection_string(info: DatabaseInfo, *, user: str = "", any_node: bool = Fa
     Raises:
         EnvironmentFault: no node runs, or none has a copy that can be served; the message gives each node's reason.
     """
-    able = [one for one in info.nodes if one.serves]
+    able = [one for one in info.nodes if one.serves and one.address]
     if not info.nodes:
         raise EnvironmentFault(f"no node serves database {info.name}; start one with `triplicate node` or `triplicate up --nodes 3`")
+    if not able and any(one.serves for one in info.nodes):
+        raise EnvironmentFault(f"database {info.name} is embedded in a process that does not listen: give `triplicate.database` a port")
     if not able:
         said = "; ".join(f"{one.node_id} {one.role}: {one.reason or 'no reason is known'}" for one in info.nodes)
         raise EnvironmentFault(

@@ -12,6 +12,7 @@ from functools import partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.runtime import Host, Metrics, TaskScope, has_result
 from triplicate.security import FailedLogins, HalfOpenConnections
@@ -56,6 +57,21 @@ class ServerLimits:
     """One failed login of an address is forgiven after this time, seconds."""
     client_stall_s: float = 60.0
     """A connection is closed if its client does not read, or leaves a message incomplete, for this time without any progress."""
+
+    @classmethod
+    def of_settings(cls, settings: NodeSettings) -> ServerLimits:
+        """The limits that the settings of a node give."""
+        return cls(
+            settings.connections,
+            settings.database_connections,
+            login_s=settings.login_s,
+            half_open=settings.half_open_connections,
+            half_open_per_address=settings.half_open_per_address,
+            handshakes_per_s=settings.handshakes_per_s,
+            failed_logins=settings.failed_logins,
+            failed_login_s=settings.failed_login_s,
+            client_stall_s=settings.client_stall_s,
+        )
 
 
 class _DatabasePlans(NamedTuple):

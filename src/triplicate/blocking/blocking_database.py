@@ -1,0 +1,65 @@
+"""Embedded databases without `await`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from triplicate.blocking.background_loop import BackgroundLoop
+from triplicate.blocking.embedded_facade import BlockingTransaction, DatabaseMethods
+from triplicate.embedded import DEFAULT_NAME
+from triplicate.embedded import database as database_async
+
+
+class OpenDatabase(DatabaseMethods):
+    """`EmbeddedDatabase` without `await`. Several threads may use it at the same time."""
+
+    @contextmanager
+    def transaction(self, *, immediate: bool = False) -> Iterator[BlockingTransaction]:
+        """``with database.transaction() as transaction:`` See `EmbeddedDatabase.transaction`."""
+        opened = self._database.transaction(immediate=immediate)
+        transaction = BlockingTransaction(self.loop, self.loop.call(opened.__aenter__()))
+        try:
+            yield transaction
+        except BaseException as error:
+            if not self.loop.call(opened.__aexit__(type(error), error, error.__traceback__)):
+                raise
+        else:
+            self.loop.call(opened.__aexit__(None, None, None))
+
+
+class BlockingDatabase(OpenDatabase):
+    """An embedded database and the thread of its event loop. Create it with `database`."""
+
+    def __init__(self, target: str | os.PathLike[str], name: str = DEFAULT_NAME, **options: Any) -> None:
+        loop = BackgroundLoop()
+        try:
+            self._opening = database_async(target, name, **options)
+            super().__init__(loop, loop.call(self._opening.__aenter__()))
+        except BaseException:
+            loop.close()
+            raise
+        self._closed = False
+
+    def close(self) -> None:
+        """Stop the database and end its thread. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            try:
+                self.loop.call(self._opening.__aexit__(None, None, None))
+            finally:
+                self.loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def database(target: str | os.PathLike[str], name: str = DEFAULT_NAME, **options: Any) -> BlockingDatabase:
+    """``with triplicate.blocking.database("app.triplicate") as db:`` Arguments and errors as for `triplicate.database`."""
+    return BlockingDatabase(target, name, **options)

@@ -1,0 +1,1 @@
+"""Decisions of embedded databases, apart from input and output."""

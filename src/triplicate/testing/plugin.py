@@ -1,0 +1,42 @@
+"""Fixtures for pytest, found by its entry point `pytest11`.
+
+`triplicate_cluster` is one cluster for the whole run, with one bookie and a port for PostgreSQL's clients on 127.0.0.1. `triplicate_log`
+and `triplicate_database` are a new log and a new database in it for each test. A test that breaks its cluster, or that is async, makes a
+`triplicate.testing.MemoryCluster` of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from triplicate.testing.shared_cluster import DatabaseOfTest, LogOfTest, SharedCluster
+
+
+@pytest.fixture(scope="session")
+def triplicate_cluster() -> Iterator[SharedCluster]:
+    """A cluster in this process, see `triplicate.testing.SharedCluster`."""
+    # Imported here: a run of pytest without such a test does not pay for it.
+    from triplicate.testing.shared_cluster import SharedCluster
+
+    with SharedCluster(port=0) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def triplicate_log(triplicate_cluster: SharedCluster) -> Iterator[LogOfTest]:
+    """An empty log, deleted after the test."""
+    log = triplicate_cluster.new_log()
+    yield log
+    log.delete()
+
+
+@pytest.fixture
+def triplicate_database(triplicate_cluster: SharedCluster) -> Iterator[DatabaseOfTest]:
+    """An empty database, dropped after the test. `dsn()` is for PostgreSQL's clients, `connect()` for DB-API."""
+    database = triplicate_cluster.new_database()
+    yield database
+    database.drop()

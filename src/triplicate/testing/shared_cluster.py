@@ -1,0 +1,104 @@
+"""A cluster that several tests share, without `await`: each has logs and databases of its own in it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from triplicate.blocking import BackgroundLoop, BlockingLogs, OpenDatabase
+from triplicate.dbapi import Connection, SharedDatabase
+from triplicate.embedded import EmbeddedDatabase
+from triplicate.sql import drop_database
+from triplicate.testing.memory_cluster import MemoryCluster
+
+Result = TypeVar("Result")
+
+
+class SharedCluster:
+    """`MemoryCluster` on a thread with an event loop of its own.
+
+    Args:
+        options: of `MemoryCluster`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self.loop = BackgroundLoop("triplicate-test")
+        self._numbers = itertools.count(1)
+        self._closed = False
+        try:
+            self.cluster = self.loop.call(MemoryCluster(**options).__aenter__())
+        except BaseException:
+            self.loop.close()
+            raise
+
+    @property
+    def logs(self) -> BlockingLogs:
+        """The logs of the cluster."""
+        return BlockingLogs(self.loop, self.cluster.logs)
+
+    def run(self, work: Callable[[MemoryCluster], Coroutine[Any, Any, Result]]) -> Result:
+        """Run a coroutine with the cluster on its loop, for what has no blocking form: ``cluster.run(lambda cluster: check(cluster))``."""
+        return self.loop.call(work(self.cluster))
+
+    def new_log(self, prefix: str = "log") -> LogOfTest:
+        """Create an empty log with a name that no other has."""
+        name = f"{prefix}-{next(self._numbers)}"
+        self.logs.create(name, self.cluster.log_settings)
+        return LogOfTest(name, self)
+
+    def new_database(self, prefix: str = "database") -> DatabaseOfTest:
+        """Create an empty database with a name that no other has."""
+        opened = self.loop.call(self.cluster.database(f"{prefix}_{next(self._numbers)}"))
+        return DatabaseOfTest(self, opened)
+
+    def close(self) -> None:
+        """Stop the cluster. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            try:
+                self.loop.call(self.cluster.__aexit__(None, None, None))
+            finally:
+                self.loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class LogOfTest:
+    """A log for one test."""
+
+    def __init__(self, name: str, cluster: SharedCluster) -> None:
+        self.name = name
+        self.cluster = cluster
+
+    @property
+    def logs(self) -> BlockingLogs:
+        """Opens writers and readers of it, by its name."""
+        return self.cluster.logs
+
+    def delete(self) -> None:
+        """Delete the log."""
+        self.logs.delete(self.name)
+
+
+class DatabaseOfTest(OpenDatabase):
+    """A database for one test."""
+
+    def __init__(self, cluster: SharedCluster, database: EmbeddedDatabase) -> None:
+        super().__init__(cluster.loop, database)
+        self._shared = SharedDatabase((database.name, ""), cluster.loop, None, database)
+        self._cluster = cluster
+
+    def connect(self, **options: Any) -> Connection:
+        """A DB-API connection; see `triplicate.dbapi.Connection` for the options."""
+        self._shared.users += 1
+        return Connection(self._shared, **options)
+
+    def drop(self) -> None:
+        """Drop the database. Its sessions end."""
+        self.loop.call(drop_database(self._cluster.cluster.client, self.name))

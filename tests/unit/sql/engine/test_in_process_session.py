@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.sql.cluster import Cluster, play
+from triplicate.errors import SqlError
+from triplicate.sql import InProcessSession, PreparedCache
+
+Scene = Callable[[Cluster, InProcessSession], Awaitable[None]]
+
+
+def session_of_a_leader(folder: Path, scene: Scene) -> None:
+    async def body(cluster: Cluster) -> None:
+        session = await InProcessSession.open(await cluster.leader(), PreparedCache())
+        await session.execute_script("create table t(id integer primary key, a unique)")
+        await scene(cluster, session)
+        await session.close()
+
+    play(folder, body)
+
+
+async def values(session: InProcessSession) -> list[object]:
+    return [row[0] for row in (await session.execute("select a from t order by id"))[1]]
+
+
+def test_an_error_undoes_its_statement_and_the_transaction_goes_on(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        await session.execute("begin")
+        await session.execute("insert into t(a) values (1)")
+        for wrong in ("insert into t(a) values (2), (1)", "select missing from t", "nonsense", "select abs(-9223372036854775808)"):
+            with pytest.raises(SqlError):
+                await session.execute(wrong)
+        with pytest.raises(SqlError):
+            await session.execute_many("insert into t(a) values (?)", [(3,), (1,)])
+        assert session.in_transaction
+        await session.execute("insert into t(a) values (4)")
+        await session.execute("commit")
+        assert await values(session) == [1, 4]
+
+    session_of_a_leader(tmp_path, scene)
+
+
+def test_a_commit_of_a_transaction_that_has_ended_is_an_error(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        await session.execute("begin")
+        await session.execute("insert into t(a) values (1)")
+        # The leader's node ends the transaction, as at a limit.
+        held = session._session._held
+        assert held is not None
+        held.transaction._limit_reached()
+        with pytest.raises(SqlError, match="held the writer"):
+            await session.execute("insert into t(a) values (2)")
+        with pytest.raises(SqlError) as failure:
+            await session.execute("commit")
+        assert failure.value.sqlstate == "25P02"
+        assert not session.in_transaction
+        assert await values(session) == []
+
+    session_of_a_leader(tmp_path, scene)
+
+
+def test_a_prepared_statement_follows_the_schema(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        await session.execute("insert into t(a) values (1)")
+        assert (await session.execute("select * from t"))[1] == [(1, 1)]
+        other = await InProcessSession.open(await cluster.leader(), PreparedCache())
+        await other.execute("alter table t add column b default 5")
+        started, rows = await session.execute("select * from t")
+        assert ([column.name for column in started.columns], rows) == (["id", "a", "b"], [(1, 1, 5)])
+        await other.close()
+
+    session_of_a_leader(tmp_path, scene)
+
+
+def test_many_rows_are_a_transaction_of_their_own_outside_of_one(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        assert await session.execute_many("insert into t(a) values (?)", [(1,), (2,)]) == 2
+        with pytest.raises(SqlError):
+            await session.execute_many("insert into t(a) values (?)", [(3,), (1,)])
+        assert not session.in_transaction
+        assert await values(session) == [1, 2]
+        with pytest.raises(SqlError, match="without RETURNING"):
+            await session.execute_many("select ?", [(1,)])
+
+    session_of_a_leader(tmp_path, scene)
+
+
+def test_the_rowid_is_known_of_inserts_only(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        async def row_id(sql: str) -> int | None:
+            return (await session.execute(sql))[0].last_row_id
+
+        assert await row_id("insert into t(id, a) values (5, 1)") == 5
+        assert await row_id("replace into t(id, a) values (5, 2)") == 5
+        assert await row_id("insert or ignore into t(id, a) values (5, 3)") is None
+        assert await row_id("update t set a = 4") is None
+        assert await row_id("select 1") is None
+
+    session_of_a_leader(tmp_path, scene)

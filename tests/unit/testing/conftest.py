@@ -1,0 +1,7 @@
+"""The fixtures that the package brings for pytest, which need no entry point here."""
+
+from __future__ import annotations
+
+from triplicate.testing.plugin import triplicate_cluster, triplicate_database
+
+__all__ = ["triplicate_cluster", "triplicate_database"]
