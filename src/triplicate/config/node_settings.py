@@ -138,6 +138,13 @@ class NodeSettings:
         2, "Threads that prepare statements, shared by all databases of the node.", unit="threads", low=1, high=1000
     )
     reader_wait_s: float = setting(10.0, "Maximum wait of a reader for a free connection.", unit="seconds", low=0.01, high=3600)
+    read_level_wait_s: float = setting(
+        5.0,
+        "Maximum wait of a read at level session or bounded until the copy is recent enough. It fails with 55P03 afterwards.",
+        unit="seconds",
+        low=0.01,
+        high=3600,
+    )
     request_keep_s: float = setting(
         86_400.0,
         "Time that the results of request ids and the ids of transactions are kept, by the log's time. Copies follow the leader's setting.",

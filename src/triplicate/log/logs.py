@@ -23,6 +23,7 @@ from triplicate.log.publishing.staging import StagedLedger, StagingOrigin, Stagi
 from triplicate.log.reading import range_reader
 from triplicate.log.reading.log_reader import LogReader, head_for, readable_end
 from triplicate.log.reading.range_reader import RangeReader
+from triplicate.log.reading.written_end import find_written_end
 from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
 from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.store.log_encryption import LogEncryption, staging_mark
@@ -214,6 +215,16 @@ class Logs:
     async def end_offset(self, name: str) -> int:
         """Offset after the last record that may be read now."""
         return await readable_end(self.client, self._store, self.settings, name)
+
+    async def written_end(self, name: str) -> int:
+        """An offset that no record acknowledged before this call exceeds. The records before it may not be readable yet.
+
+        A copy of the records up to it lacks nothing that was acknowledged before the call. Nothing is fenced or appended.
+
+        Raises:
+            NoSuchLog. ReadFailed: too few bookies answer. ConnectionLost: the metadata store is away.
+        """
+        return await find_written_end(self.client, self._store, self.settings, name)
 
     async def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.

@@ -18,9 +18,11 @@ from triplicate.sql.core.follower_lag import FollowerLag
 from triplicate.sql.core.interface import Session
 from triplicate.sql.core.lease import wait_s
 from triplicate.sql.core.role_login import RoleLogin
+from triplicate.sql.engine.copy_progress import CopyProgress
 from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
+from triplicate.sql.engine.read_place import ReadPlace
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.executor.reader_pool import ReaderPool, ReadLimits
 from triplicate.sql.executor.threads import ThreadPerWorker, WorkerThreads
@@ -64,7 +66,9 @@ class SqlDatabase:
         self._pool: ReaderPool | None = None
         self._sessions: dict[int, SqlSession] = {}
         self._checkpointer = WalCheckpointer(settings.wal_limit_bytes, lambda: self.snapshots.holds_wal)
-        self._copy = LocalCopy(host, name, identity, path, setup, self._checkpointer)
+        self.progress = CopyProgress(host, name)
+        place = ReadPlace(settings.node_id, self._age_s)
+        self._copy = LocalCopy(host, name, identity, path, place.setup(setup), self._checkpointer)
         self._lease_s = lease_s
         self._led_epoch = 0
         """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""
@@ -96,6 +100,15 @@ class SqlDatabase:
     @property
     def is_leader(self) -> bool:
         return self.leadership is not None
+
+    @property
+    def clock(self) -> Clock:
+        return self._host.clock
+
+    def _age_s(self) -> float | None:
+        """This copy lacks nothing that was acknowledged anywhere longer ago than this; None if that is unknown. Called on any thread."""
+        leadership = self.leadership
+        return leadership.age_s() if leadership is not None else self.progress.freshness.age_s(self.progress.now())
 
     @property
     def leader_hint(self) -> str | None:
@@ -272,6 +285,7 @@ class SqlDatabase:
     def _moved(self, position: int, schema_version: int, access: AccessRights) -> None:
         """The copy has moved on to a position of the log."""
         self.position, self.schema_version = position, schema_version
+        self.progress.moved(position)
         self.roles.moved(schema_version, access)
         if self._gauges is not None:
             self._gauges.position(position)

@@ -168,6 +168,13 @@ class ReaderCheckout:
             else:
                 self._pool.check_in(self)
 
+    async def give_back(self, *, committed: bool) -> None:
+        """End the checkout of one statement, even if the caller is cancelled."""
+        if self.snapshot:
+            await shielded(self.release(committed=committed))
+        else:
+            self.return_reader(committed=committed)
+
     def detach_number(self) -> int | None:
         """The transaction's number, if it has drawn one. From now on the caller records its outcome."""
         number, self.reader.context.number = self.reader.context.number, None
