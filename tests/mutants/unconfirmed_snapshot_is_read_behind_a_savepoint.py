@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.sql.engine.leadership import Leadership
-from triplicate.sql.engine.session import SqlSession, confirm
+from triplicate.sql.engine.read_admission import confirm
+from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.executor.reader_pool import ReaderCheckout
 
 TESTS = ["tests/unit/sql/engine/test_leadership.py::test_a_snapshot_that_was_not_confirmed_is_read_by_no_later_statement"]

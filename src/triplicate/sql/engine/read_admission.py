@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
-from triplicate.runtime import Clock, deadline_after, fail, timeout_at
+from triplicate.runtime import Clock, fail
 from triplicate.sql.core.read_levels import (
     DEFAULT_READS,
     ReadLevel,
@@ -113,28 +113,33 @@ class ReadAdmission:
         if self._waiter is not None:
             fail(self._waiter, reason)
 
-    async def _wait(self, wait: Callable[[asyncio.Future[None]], Awaitable[None]], deadline: float | None) -> None:
+    async def _wait(self, wait: Callable[[asyncio.Future[None]], Awaitable[None]], deadline: float) -> None:
         """Wait until a deadline. Raises TimeoutError; SqlError, the reason of `interrupt`."""
         waiter = self._waiter = asyncio.get_running_loop().create_future()
+        # A timer, because a read may run outside of a task, where there is no `asyncio.timeout`.
+        timer = self._database.clock.call_at(deadline, fail, waiter, TimeoutError())
         try:
-            async with timeout_at(deadline):
-                await wait(waiter)
+            await wait(waiter)
         finally:
+            timer.cancel()
             self._waiter = None
+
+    def _deadline(self, limit_s: float) -> float:
+        return self._database.clock.monotonic() + limit_s
 
     async def _reach(self, position: int) -> None:
         progress, limit_s = self._database.progress, self._database.settings.read_level_wait_s
         if progress.position >= position:
             return
         try:
-            await self._wait(lambda waiter: progress.reach(position, waiter), deadline_after(self._database.clock, limit_s))
+            await self._wait(lambda waiter: progress.reach(position, waiter), self._deadline(limit_s))
         except TimeoutError:
             raise not_at_position(self._database.name, progress.position, position, limit_s) from None
 
     async def _be_recent(self, max_staleness_s: float) -> float:
         """Wait until the copy is recent enough. Returns until when it is."""
         progress, limit_s = self._database.progress, self._database.settings.read_level_wait_s
-        deadline = deadline_after(self._database.clock, limit_s)
+        deadline = self._deadline(limit_s)
         while (until := progress.freshness.current_at + max_staleness_s) < progress.now():
             try:
                 await self._wait(progress.news, deadline)
@@ -157,7 +162,7 @@ class ReadAdmission:
     async def _find_age(self) -> None:
         progress = self._database.progress
         asked_at = progress.now()
-        deadline = deadline_after(self._database.clock, AGE_LIMIT_S)
+        deadline = self._deadline(AGE_LIMIT_S)
         try:
             while progress.freshness.current_at < asked_at:
                 await self._wait(progress.news, deadline)
