@@ -46,7 +46,7 @@ def _reads(history: History) -> list[StateRead]:
 
 
 def sessions_read_forward(history: History, verdict: Verdict) -> None:
-    """A read at level session has the position that it was given, and all that its reader has seen before, on whatever node."""
+    """A read at level session has the position that it was given, and all that its reader has seen before, on any node."""
     before: dict[str, StateRead] = {}
     for event in _reads(history):
         last = before.get(event.reader)

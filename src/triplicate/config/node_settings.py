@@ -249,9 +249,10 @@ class NodeSettings:
         high=60,
     )
     silent_leader_limit_s: float = setting(
-        2.0,
+        1.0,
         "A leader that answered a follower before and then leaves its probes unanswered for this time is replaced, as after a stopped "
-        "process or a power failure. Must exceed any pause of a busy node. 0 waits for the end of its metadata session.",
+        "process, a power failure or a cut network. A leader that has answered late in the last minute has up to three times as long. "
+        "Must exceed any pause of a busy node. 0 waits for the end of its metadata session.",
         unit="seconds",
         low=0,
         high=3600,

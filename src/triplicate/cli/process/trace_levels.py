@@ -168,6 +168,7 @@ WARNINGS = frozenset(
         "security.certificate_not_renewed",
         "security.tokens_not_renewed",
         "security.users_not_renewed",
+        "sql.end_unknown",
         "sql.log_not_deleted",
         "sql.mark_failed",
         "sql.reader_not_closed",

@@ -1,7 +1,7 @@
 """How recent a copy is, by one machine's clock alone. Pure.
 
 A question for the end of the log, asked at a time t, has an answer that no record acknowledged before t lies beyond. When the copy has
-reached that end, it has everything that was acknowledged before t: it is at most as old as t, whatever the other machines' clocks say.
+reached that end, it has everything that was acknowledged before t: it is at most as old as t. The other machines' clocks do not matter.
 Times are seconds of this node's clock, which counts suspended time.
 """
 
@@ -15,7 +15,7 @@ OPEN_MAX: Final = 64
 
 
 class CopyFreshness:
-    """What a copy is known to have."""
+    """The state that a copy is known to have reached."""
 
     def __init__(self) -> None:
         self.current_at = float("-inf")

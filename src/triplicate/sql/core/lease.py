@@ -35,7 +35,7 @@ class Lease:
         self.ends_at = self.sent_at + self._length_s
 
     def age_s(self, now: float) -> float:
-        """What this leader shows lacks nothing that was acknowledged anywhere longer ago than this."""
+        """The state of this leader lacks nothing that was acknowledged anywhere longer ago than this, in seconds."""
         return 0.0 if now < self.ends_at else now - self.sent_at
 
 

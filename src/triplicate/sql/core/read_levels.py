@@ -40,7 +40,7 @@ class ReadLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """What a session asks of its reads.
+    """The requirements of a session on its reads.
 
     Args:
         max_staleness_s: of `BOUNDED`.

@@ -190,7 +190,7 @@ class Leadership:
             self._reads_changed.set()
 
     def age_s(self) -> float:
-        """What this node shows lacks nothing that was acknowledged anywhere longer ago than this, in seconds. Called on any thread."""
+        """This node's state lacks nothing that was acknowledged anywhere longer ago than this, in seconds. Called on any thread."""
         return self._reads.age_s(self._clock.elapsed())
 
     async def barrier(self) -> None:

@@ -22,7 +22,7 @@ class ReadPlace:
         self._age_s = age_s
 
     def setup(self, further: ConnectionSetup | None) -> ConnectionSetup:
-        """What to do with a new connection: register the functions, and then what the caller has in mind."""
+        """A setup for new connections: it registers the functions, and then calls the further setup."""
 
         def register(connection: apsw.Connection) -> None:
             self._register(connection)

@@ -73,7 +73,6 @@ class SqlDatabase:
         self._led_epoch = 0
         """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""
         self.leadership: Leadership | None = None
-        self.position = 0
         self.schema_version = 0
         self.generation = 0
         self.availability = CopyAvailability(name)
@@ -100,6 +99,10 @@ class SqlDatabase:
     @property
     def is_leader(self) -> bool:
         return self.leadership is not None
+
+    @property
+    def position(self) -> int:
+        return self.progress.position
 
     @property
     def clock(self) -> Clock:
@@ -284,7 +287,7 @@ class SqlDatabase:
 
     def _moved(self, position: int, schema_version: int, access: AccessRights) -> None:
         """The copy has moved on to a position of the log."""
-        self.position, self.schema_version = position, schema_version
+        self.schema_version = schema_version
         self.progress.moved(position)
         self.roles.moved(schema_version, access)
         if self._gauges is not None:

@@ -218,7 +218,7 @@ class SessionSettings:
 
     @property
     def reads(self) -> read_levels.ReadSettings:
-        """What the session asks of its reads."""
+        """The requirements of the session on its reads."""
         return read_levels.ReadSettings.of(*[self._value(name) or "" for name in read_levels.DEFAULTS])
 
     @property
