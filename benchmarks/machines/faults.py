@@ -42,6 +42,8 @@ SETTLE_S = 3.0
 GAP_LIMIT_S = 60.0
 BACK_LIMIT_S = 120.0
 POLL_S = 0.01
+TICK_MS, SYNC_LIMIT = 500, 3
+"""ZooKeeper's settings: its servers replace a leader of theirs that is silent for 1.5 s, and sessions last 10 s as usual."""
 LASTS_S = 8.0
 """Duration of a stop and of a cut, in seconds: less than a session with the metadata."""
 MEDIAN_TARGET_S, WORST_TARGET_S = 2.0, 5.0
@@ -189,7 +191,7 @@ def _start(fleet: Fleet) -> list[tuple[str, int]]:
 def measure(store: str, faults: Sequence[str], rounds: int, network: Network | None, console: Console) -> list[Gaps]:
     """Run all rounds of one store. Raises CaseFailed."""
     seconds: dict[str, list[float]] = {fault: [] for fault in faults}
-    with Fleet(BUILD / "faults" / store, store=store, network=network) as fleet:
+    with Fleet(BUILD / "faults" / store, store=store, network=network, tick_ms=TICK_MS, sync_limit=SYNC_LIMIT) as fleet:
         with Writers(_start(fleet), DATABASE) as writes:
             each = Rounds(fleet, writes)
             for number in range(rounds):
@@ -214,7 +216,7 @@ class Quiet:
 
 def load(store: str, minutes: float, clients: int, network: Network | None) -> Quiet:
     """Write for some minutes without a fault. Raises CaseFailed."""
-    with Fleet(BUILD / "faults" / store, store=store, network=network) as fleet:
+    with Fleet(BUILD / "faults" / store, store=store, network=network, tick_ms=TICK_MS, sync_limit=SYNC_LIMIT) as fleet:
         with Writers(_start(fleet), DATABASE, each=max(1, clients // MACHINES)) as writes:
             time.sleep(60.0 * minutes)
         check_rows(fleet, writes)

@@ -47,15 +47,18 @@ class Fleet:
 
     Args:
         folder: parent of the machines' files; emptied first.
-        tick_ms: ZooKeeper's unit of time; sessions last at least two ticks.
+        tick_ms: ZooKeeper's unit of time; sessions last at least two ticks, and at most twenty.
+        sync_limit: ticks after which ZooKeeper's servers give a silent one of them up.
         store: ``zookeeper``, or ``embedded`` for one file that all machines share.
         network: the machines' network; None for addresses of the loopback interface.
     """
 
-    def __init__(self, folder: Path, *, tick_ms: int = 2000, store: str = "zookeeper", network: Network | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, tick_ms: int = 2000, sync_limit: int = 5, store: str = "zookeeper", network: Network | None = None
+    ) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         self.folder = folder
-        self.tick_ms = tick_ms
+        self.tick_ms, self.sync_limit = tick_ms, sync_limit
         self.network = network
         self.has_zookeeper = store == "zookeeper"
         self.machines = [Machine(number, self._address(number)) for number in range(1, MACHINES + 1)]
@@ -169,7 +172,8 @@ class Fleet:
         (folder / "zookeeper").mkdir(parents=True)
         (folder / "zookeeper" / "myid").write_text(f"{machine.number}\n")
         peers = {f"server.{one.number}": f"{one.address}:{one.quorum_port}:{one.election_port}" for one in self.machines}
-        text = configuration(folder / "zookeeper", machine.client_port, clientPortAddress=machine.address, tickTime=self.tick_ms, **peers)
+        own: dict[str, object] = {"clientPortAddress": machine.address, "tickTime": self.tick_ms, "syncLimit": self.sync_limit}
+        text = configuration(folder / "zookeeper", machine.client_port, **own, **peers)
         (folder / "zoo.cfg").write_text(text)
         metadata = {"uri": self.uri}
         bookie = {

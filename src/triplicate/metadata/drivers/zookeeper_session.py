@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -156,7 +156,42 @@ class _ServerSocket:
         return data
 
 
-class _Authenticating(ConnectionHandler):  # type: ignore[misc]
+ServerAddress = tuple[str, str, int]
+"""Name, IP address and port of a server."""
+
+
+def near_first(servers: Sequence[ServerAddress], is_own: Callable[[str], bool]) -> list[ServerAddress]:
+    """The servers with the one on this machine first. Where several are, or none, the order stays.
+
+    Args:
+        is_own: whether an IP address is one of this machine's.
+    """
+    own = [server for server in servers if is_own(server[1])]
+    return [*own, *(server for server in servers if server not in own)] if len(own) == 1 else list(servers)
+
+
+def is_own_address(address: str) -> bool:
+    """Whether an IP address is one of this machine's."""
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as trial:
+        try:
+            trial.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
+class _NearFirst(ConnectionHandler):  # type: ignore[misc]
+    """Connects to the server on its own machine, if there is one, and to the others in a random order.
+
+    A machine that hangs or is cut off then takes only the connections of its own processes with it. Those of other machines would be
+    noticed after two thirds of a session, and nobody there could replace a leader meanwhile.
+    """
+
+    def _expand_client_hosts(self) -> list[ServerAddress]:
+        return near_first(super()._expand_client_hosts(), is_own_address)
+
+
+class _Authenticating(_NearFirst):
     """Every end of an authentication is a refusal, which ends the session, or a broken connection, after which kazoo connects again.
 
     kazoo takes a broken connection for a refusal, and lets its thread die of an answer that it does not know.
@@ -227,8 +262,9 @@ class ZooKeeperSession:
             # Only logged: the connections are made here.
             use_ssl=access.tls is not None,
         )
-        if access.settings.user and access.settings.mechanism == "sasl":
-            self._client._connection = _Authenticating(self._client, retry.copy(), logger=_LOGGER, sasl_options={})
+        by_sasl = bool(access.settings.user) and access.settings.mechanism == "sasl"
+        connection = _Authenticating if by_sasl else _NearFirst
+        self._client._connection = connection(self._client, retry.copy(), logger=_LOGGER, sasl_options={} if by_sasl else None)
         self._client.add_listener(self._state_changed)
 
     @property
