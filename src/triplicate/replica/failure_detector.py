@@ -274,6 +274,7 @@ class FailureDetector:
             resolve(waiter, loss)
 
     def _retract(self, address: str) -> None:
+        self._suspicions.retract()
         peer = self._peer(address)
         peer.reached_s, peer.has_answered = self._host.clock.monotonic(), True
         peer.silence.reset(self._host.clock.elapsed())  # A new wait may already have counted silence.

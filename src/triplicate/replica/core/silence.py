@@ -104,3 +104,8 @@ class SuspicionTimeout:
     def conclude(self, now: float) -> None:
         """Count a conclusion: a peer was found silent."""
         self._concluded.append(now)
+
+    def retract(self) -> None:
+        """The last conclusion was not acted upon, so that no take-over followed."""
+        if self._concluded:
+            self._concluded.pop()
