@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Some images of containers forbid Python to keep compiled modules. Each process would then compile the sources again, and many are started.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-repair bench-scale bench-sql bench-tls histories soak spark-versions check-deep times settings clean
+.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-faults bench-layers bench-machines bench-repair bench-scale bench-sql bench-tls histories soak spark-versions check-deep times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -79,6 +79,9 @@ bench-layers: $(READY) ## Measure appends to a log and commits of a database aga
 
 bench-machines: $(READY) ## Kill one machine of three, ROUNDS (10) times: how long writes stop; build/bench/machines.json
 	@$(BIN)/python -m benchmarks.machines.run --rounds $(or $(ROUNDS),10)
+
+bench-faults: $(READY) ## Kill, stop and cut off the leader's machine, ROUNDS (20) times on each store: how long writes stop (MINUTES=10: no fault, full load); build/bench/faults.json
+	@$(BIN)/python -m benchmarks.machines.faults --rounds $(or $(ROUNDS),20) --load-only $(or $(MINUTES),0)
 
 bench-repair: $(READY) ## Measure the repair of a lost bookie beside Apache's: MIB (1024) in LEDGERS (300); build/bench/repair.md
 	@$(BIN)/python -m benchmarks.repair.run --mib $(or $(MIB),1024) --ledgers $(or $(LEDGERS),300)

@@ -21,6 +21,7 @@ import psycopg
 
 from benchmarks.histories.cluster import POLL_S, answers
 from benchmarks.histories.judge import Seen, Statement, Transfer
+from benchmarks.histories.levels import MARKS
 from triplicate_simulator.checkers.linearizability import RegisterOperation
 
 ACCOUNTS = {f"account{number}": 100 for number in range(8)}
@@ -33,6 +34,7 @@ PHASE_S, PHASES = 1.0, 3
 LATE_S = 5.0
 """Acknowledgements are noted in the order of their times, except for differences below this."""
 SCHEMA = (
+    MARKS,
     "create table registers(name text primary key, value integer)",
     "create table lists(name text primary key, items text not null)",
     "create table accounts(name text primary key, balance integer not null)",

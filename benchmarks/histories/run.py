@@ -28,6 +28,7 @@ from rich.table import Table
 from benchmarks.histories.clients import ACCOUNTS, SCHEMA, Client, Shared, items_of
 from benchmarks.histories.cluster import DatabaseNodes, LocalCluster, RunFailed, wait_for
 from benchmarks.histories.judge import Noted, Report, judge_copies, judge_keys, judge_lists, judge_transfers
+from benchmarks.histories.levels import LevelClients, LevelHistory
 from benchmarks.histories.nemesis import FAULTS, Fault, InjectedFault, Nemesis
 from benchmarks.histories.windows import Window, environment, faults_in_windows, read_windows
 from benchmarks.ledger.processes import BUILD
@@ -53,6 +54,8 @@ class Outcome:
     unknown: int
     refused: int
     strange: list[str] = field(default_factory=list)
+    levels: LevelHistory = field(default_factory=LevelHistory)
+    """Reads at the levels of a session."""
     windows: list[Window] = field(default_factory=list)
     """Windows of several groups, where the nodes note them."""
 
@@ -81,13 +84,15 @@ def play(
     for thread in threads:
         thread.start()
     nemesis = Nemesis(cluster, shared, DATABASE, windows)
+    levels = LevelClients(list(cluster.ports.values()), DATABASE)
     try:
         done = 0
-        while done < rounds or shared.answered + shared.unknown < operations:
-            nemesis.round(faults)
-            done += 1
-            if time.monotonic() > began + SECONDS_MAX:
-                raise RunFailed(f"{shared.answered} operations in {SECONDS_MAX:.0f} s")
+        with levels:
+            while done < rounds or shared.answered + shared.unknown < operations:
+                nemesis.round(faults)
+                done += 1
+                if time.monotonic() > began + SECONDS_MAX:
+                    raise RunFailed(f"{shared.answered} operations in {SECONDS_MAX:.0f} s")
     finally:
         seconds = time.monotonic() - began
         shared.over.set()
@@ -96,8 +101,11 @@ def play(
     for thread in threads:
         if thread.failure is not None or thread.is_alive():
             raise RunFailed(f"{thread.name} ended by {thread.failure!r}" if thread.failure else f"{thread.name} does not end")
+    if levels.failure is not None:
+        raise RunFailed(f"the clients of the levels ended by {levels.failure!r}")
     report = judge(cluster, shared)
-    return Outcome(nemesis.injected, report, seconds, shared.answered, shared.unknown, shared.refused, shared.strange)
+    report.violations += levels.history.violations
+    return Outcome(nemesis.injected, report, seconds, shared.answered, shared.unknown, shared.refused, shared.strange, levels.history)
 
 
 def prepare(cluster: DatabaseNodes) -> bool:
@@ -169,6 +177,7 @@ def show(outcome: Outcome, console: Console) -> None:
         f"{outcome.answered} operations answered, {outcome.unknown} of unknown outcome, {outcome.refused} refused, {outcome.seconds:.0f} s",
         f"registers and lists: {report.operations} operations on {report.keys} keys; undecided {len(report.undecided)}",
         _about_windows(outcome),
+        _about_levels(outcome.levels),
         f"transfers: {report.transfers}, statements of all accounts: {report.statements}",
         *(f"strange answer: {text}" for text in dict.fromkeys(outcome.strange)),
         *(f"UNDECIDED {text}" for text in report.undecided),
@@ -177,6 +186,12 @@ def show(outcome: Outcome, console: Console) -> None:
     ]
     for line in lines:
         console.print(line, highlight=False)
+
+
+def _about_levels(history: LevelHistory) -> str:
+    answered = ", ".join(f"{level} {count}" for level, count in sorted(history.reads.items()))
+    refused = ", ".join(f"{sqlstate} {count}" for sqlstate, count in sorted(history.refused.items()))
+    return f"reads at levels: {answered or 'none'}; refused: {refused or 'none'}; marks: {len(history.marks)}"
 
 
 def _about_windows(outcome: Outcome) -> str:
@@ -220,6 +235,7 @@ def main() -> int:
         "seconds": round(outcome.seconds),
         "gaps": gaps,
         "windows": len(outcome.windows),
+        "level_reads": dict(outcome.levels.reads),
         "violations": outcome.report.violations,
         "undecided": outcome.report.undecided,
     }

@@ -1,8 +1,11 @@
-"""Three machines as three addresses of the loopback interface: on each a ZooKeeper server, a bookie and a database node."""
+"""Three machines, each with a bookie, a database node and perhaps a ZooKeeper server: as addresses of the loopback interface, or as network
+namespaces (`network`).
+"""
 
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import sys
 import time
@@ -11,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from benchmarks.ledger.processes import CaseFailed, Process, free_port, wait_for_port
+from benchmarks.machines.network import Network
 from triplicate.cli.supervision.zookeeper_process import HEAP, MAIN_CLASS, configuration, find_jars, find_java
 from triplicate.config import to_toml
 from triplicate.metadata import DEFAULT_ROOT
@@ -25,16 +29,13 @@ class Machine:
     """One address with its ports and processes."""
 
     number: int
+    address: str
     client_port: int = field(default_factory=free_port)
     quorum_port: int = field(default_factory=free_port)
     election_port: int = field(default_factory=free_port)
     bookie_port: int = field(default_factory=free_port)
     node_port: int = field(default_factory=free_port)
     processes: dict[str, Process] = field(default_factory=dict)
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.{self.number + 1}"
 
     @property
     def name(self) -> str:
@@ -46,16 +47,26 @@ class Fleet:
 
     Args:
         folder: parent of the machines' files; emptied first.
-        tick_ms: ZooKeeper's unit of time; sessions last at least two ticks.
+        tick_ms: ZooKeeper's unit of time; sessions last at least two ticks, and at most twenty.
+        sync_limit: ticks after which ZooKeeper's servers give a silent one of them up.
+        store: ``zookeeper``, or ``embedded`` for one file that all machines share.
+        network: the machines' network; None for addresses of the loopback interface.
     """
 
-    def __init__(self, folder: Path, *, tick_ms: int = 2000) -> None:
+    def __init__(
+        self, folder: Path, *, tick_ms: int = 2000, sync_limit: int = 5, store: str = "zookeeper", network: Network | None = None
+    ) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         self.folder = folder
-        self.tick_ms = tick_ms
-        self.machines = [Machine(number) for number in range(1, MACHINES + 1)]
+        self.tick_ms, self.sync_limit = tick_ms, sync_limit
+        self.network = network
+        self.has_zookeeper = store == "zookeeper"
+        self.machines = [Machine(number, self._address(number)) for number in range(1, MACHINES + 1)]
         servers = ";".join(f"{one.address}:{one.client_port}" for one in self.machines)
-        self.uri = f"zk://{servers}{DEFAULT_ROOT}"
+        self.uri = f"zk://{servers}{DEFAULT_ROOT}" if self.has_zookeeper else f"sqlite://{folder / 'metadata.db'}"
+
+    def _address(self, number: int) -> str:
+        return f"127.0.0.{number + 1}" if self.network is None else self.network.address(number)
 
     def __enter__(self) -> Fleet:
         return self
@@ -78,7 +89,8 @@ class Fleet:
         """
         for machine in self.machines:
             self._write(machine)
-            self.start_zookeeper(machine)
+            if self.has_zookeeper:
+                self.start_zookeeper(machine)
         self.await_zookeeper()
         self.run_command("cluster", "init", self.uri)
         for machine in self.machines:
@@ -88,7 +100,7 @@ class Fleet:
 
     def restart(self, machine: Machine) -> None:
         """Start a machine's missing processes, and wait until they serve."""
-        if not machine.processes["zookeeper"].is_running:
+        if self.has_zookeeper and not machine.processes["zookeeper"].is_running:
             self.start_zookeeper(machine)
         self.await_zookeeper()
         for kind, port in (("bookie", machine.bookie_port), ("node", machine.node_port)):
@@ -102,16 +114,29 @@ class Fleet:
         for process in machine.processes.values():
             process.kill()
 
+    def stop(self, machine: Machine) -> None:
+        """Stop all of a machine's processes, as a machine that hangs; their kernel still answers."""
+        for process in machine.processes.values():
+            process.popen.send_signal(signal.SIGSTOP)
+
+    def resume(self, machine: Machine) -> None:
+        for process in machine.processes.values():
+            process.popen.send_signal(signal.SIGCONT)
+
     def start_zookeeper(self, machine: Machine) -> None:
         folder = self.folder / machine.name
         command = [find_java(), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
         command += ["-cp", ":".join(map(str, find_jars())), MAIN_CLASS, str(folder / "zoo.cfg")]
-        machine.processes["zookeeper"] = Process(f"{machine.name} zookeeper", command, folder / "zookeeper.log")
+        machine.processes["zookeeper"] = Process(f"{machine.name} zookeeper", self._on(machine, command), folder / "zookeeper.log")
+
+    def _on(self, machine: Machine, command: list[str]) -> list[str]:
+        """The command on a machine."""
+        return command if self.network is None else self.network.command(machine.number, command)
 
     def await_zookeeper(self) -> None:
         """Return when every running server serves."""
         deadline = time.monotonic() + START_LIMIT_S
-        while not all(mode_of(one) for one in self.machines if one.processes["zookeeper"].is_running):
+        while not all(mode_of(one) for one in self.machines if "zookeeper" in one.processes and one.processes["zookeeper"].is_running):
             if time.monotonic() > deadline:
                 raise CaseFailed("ZooKeeper's servers do not serve: " + self.machines[0].processes["zookeeper"].last_words())
             time.sleep(POLL_S)
@@ -139,7 +164,7 @@ class Fleet:
     def _start(self, machine: Machine, kind: str, port: int) -> None:
         folder = self.folder / machine.name
         command = [sys.executable, "-m", "triplicate.cli.main", kind, "--config", str(folder / f"{kind}.toml")]
-        process = machine.processes[kind] = Process(f"{machine.name} {kind}", command, folder / f"{kind}.log")
+        process = machine.processes[kind] = Process(f"{machine.name} {kind}", self._on(machine, command), folder / f"{kind}.log")
         wait_for_port(port, process, host=machine.address)
 
     def _write(self, machine: Machine) -> None:
@@ -147,7 +172,8 @@ class Fleet:
         (folder / "zookeeper").mkdir(parents=True)
         (folder / "zookeeper" / "myid").write_text(f"{machine.number}\n")
         peers = {f"server.{one.number}": f"{one.address}:{one.quorum_port}:{one.election_port}" for one in self.machines}
-        text = configuration(folder / "zookeeper", machine.client_port, clientPortAddress=machine.address, tickTime=self.tick_ms, **peers)
+        own: dict[str, object] = {"clientPortAddress": machine.address, "tickTime": self.tick_ms, "syncLimit": self.sync_limit}
+        text = configuration(folder / "zookeeper", machine.client_port, **own, **peers)
         (folder / "zoo.cfg").write_text(text)
         metadata = {"uri": self.uri}
         bookie = {

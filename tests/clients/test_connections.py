@@ -113,3 +113,24 @@ def test_the_small_prompt_and_psql_open_the_same_database(shared: Db, table: str
     assert "3" in small.stdout
     assert "last" in small.stdout
     assert "42P01" in small.stderr
+
+
+def test_a_position_is_handed_over_to_a_connection_to_another_node(shared: Db) -> None:
+    with shared.connect("read-write", autocommit=True) as writer, shared.connect("standby", autocommit=True) as reader:
+        writer.execute("CREATE TABLE IF NOT EXISTS handed(a int)")
+        reader.execute("SET triplicate.read_level = 'session'")
+        for number in range(1, 11):
+            writer.execute("INSERT INTO handed VALUES (%s)", (number,))
+            row = writer.execute("SELECT triplicate_position()").fetchone()
+            assert row is not None
+            reader.execute(f"SET triplicate.read_position = {row[0]}")
+            assert reader.execute("SELECT count(*), triplicate_position() >= %s FROM handed", row).fetchone() == (number, True)
+        reader.execute("SET triplicate.read_level = 'bounded'")
+        recent = reader.execute("SELECT triplicate_read_age() BETWEEN 0 AND 10, triplicate_read_node()").fetchone()
+        assert recent is not None
+        assert recent[0] is True
+        assert recent[1] in shared.stand.ports
+        reader.execute("SET triplicate.read_level = 'linearizable'")
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            reader.execute("SELECT count(*) FROM handed")
+        writer.execute("DROP TABLE handed")

@@ -12,7 +12,13 @@ from tests.house.document_names import missing_commands, missing_modules, missin
 from tests.house.source import DOCUMENTS, LIVING_DOCUMENTS, ROOT
 from triplicate.cli.main import cli
 
-SESSION_SETTINGS = ("triplicate.as_of", "triplicate.request_id")
+SESSION_SETTINGS = (
+    "triplicate.as_of",
+    "triplicate.request_id",
+    "triplicate.read_level",
+    "triplicate.max_staleness",
+    "triplicate.read_position",
+)
 """Settings of a session in PostgreSQL's sense, whose names look like modules."""
 
 

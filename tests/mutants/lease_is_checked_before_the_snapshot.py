@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from triplicate.sql.core.interface import Cursor, Prepared, Value
 from triplicate.sql.engine import session
 from triplicate.sql.engine.leadership import Leadership
+from triplicate.sql.engine.read_admission import ReadAdmission, confirm
 
 TESTS = [
     "tests/unit/sql/engine/test_leadership_lease.py::test_a_process_held_still_between_its_look_at_the_lease_and_its_snapshot_does_not_answer",
@@ -14,7 +15,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    original, confirm = session.SqlSession._read, session._confirm
+    original = session.SqlSession._read
 
     async def read(self: session.SqlSession, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
         await confirm(self._database.leadership)
@@ -23,5 +24,9 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def confirmed_before(leadership: Leadership | None) -> None:
         return
 
+    async def good_already(self: ReadAdmission, leadership: Leadership | None, valid_until: float) -> bool:
+        return True
+
     patch(session.SqlSession, "_read", read)
-    patch(session, "_confirm", confirmed_before)
+    patch(ReadAdmission, "is_confirmed", good_already)
+    patch(session, "confirm", confirmed_before)

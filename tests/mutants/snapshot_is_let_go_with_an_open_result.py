@@ -16,10 +16,10 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     hold_writer = SqlSession._hold_writer
 
     async def late(self: SqlSession, tag: str) -> Any:
-        streams, self._streams = self._streams, []
+        cursors, self._results.cursors = self._results.cursors, []
         try:
             return await hold_writer(self, tag)
         finally:
-            self._streams = streams
+            self._results.cursors = cursors
 
     patch(SqlSession, "_hold_writer", late)

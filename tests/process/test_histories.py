@@ -24,6 +24,7 @@ def test_histories_with_killed_terminated_and_stopped_leaders_are_correct(tmp_pa
     assert outcome.report.operations > 100
     assert outcome.report.transfers > 20
     assert outcome.report.statements > 20
+    assert {"session", "bounded", "any"} <= set(outcome.levels.reads)
     killed, terminated, stopped = outcome.injected
     assert killed.leader != killed.successor
     assert terminated.leader != terminated.successor

@@ -111,6 +111,7 @@ EVENTS: dict[str, str] = {
     "Committed": "{token} is committed at position {position}",
     "RolledBack": "{token} is rolled back ({sqlstate})",
     "OutcomeReported": "{token} is {status}, as reported later",
+    "StateRead": "{reader} reads the state at position {position}, at level {level}",
 }
 """Templates by class of event. Other events are shown by class and fields."""
 

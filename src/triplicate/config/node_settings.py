@@ -153,6 +153,13 @@ class NodeSettings:
         2, "Threads that prepare statements, shared by all databases of the node.", unit="threads", low=1, high=1000
     )
     reader_wait_s: float = setting(10.0, "Maximum wait of a reader for a free connection.", unit="seconds", low=0.01, high=3600)
+    read_level_wait_s: float = setting(
+        5.0,
+        "Maximum wait of a read at level session or bounded until the copy is recent enough. It fails with 55P03 afterwards.",
+        unit="seconds",
+        low=0.01,
+        high=3600,
+    )
     request_keep_s: float = setting(
         86_400.0,
         "Time that the results of request ids and the ids of transactions are kept, by the log's time. Copies follow the leader's setting.",
@@ -275,9 +282,10 @@ class NodeSettings:
         high=60,
     )
     silent_leader_limit_s: float = setting(
-        2.0,
+        1.0,
         "A leader that answered a follower before and then leaves its probes unanswered for this time is replaced, as after a stopped "
-        "process or a power failure. Must exceed any pause of a busy node. 0 waits for the end of its metadata session.",
+        "process, a power failure or a cut network. A leader that has answered late in the last minute has up to three times as long. "
+        "Must exceed any pause of a busy node. 0 waits for the end of its metadata session.",
         unit="seconds",
         low=0,
         high=3600,

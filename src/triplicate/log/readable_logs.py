@@ -21,6 +21,7 @@ from triplicate.log.reading.log_record import LogRecord
 from triplicate.log.reading.log_records import LogRecords
 from triplicate.log.reading.range_reader import RangeReader
 from triplicate.log.reading.seek import Seek
+from triplicate.log.reading.written_end import find_written_end
 from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.store.log_encryption import LogEncryption
@@ -82,6 +83,16 @@ class ReadableLogs:
         head = await head_for(self._store, name, start_offset)
         metrics = LogMetrics(self._metrics, name)
         return LogReader(name, self.client, self._store, self.settings, metrics, head, start_offset, include_control, self._encryption)
+
+    async def written_end(self, name: str) -> int:
+        """An offset that no record acknowledged before this call exceeds. The records before it may not be readable yet.
+
+        A copy of the records up to it lacks nothing that was acknowledged before the call. Nothing is fenced or appended.
+
+        Raises:
+            NoSuchLog. ReadFailed: too few bookies answer. ConnectionLost: the metadata store is away.
+        """
+        return await find_written_end(self.client, self._store, self.settings, name)
 
     async def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from triplicate.errors import TriplicateError
-from triplicate.replica.core.silence import SilenceTimer, SuspicionTimeout
+from triplicate.replica.core.silence import AnswerDelays, SilenceTimer, SuspicionTimeout
 from triplicate.runtime import Host, TaskScope, deadline_after, resolve, sleep, timeout_at
 
 PROBE = b"\x00\x00\x00\x08\x04\xd2\x16\x30"
@@ -99,6 +99,7 @@ class _Peer:
     """The state of the process at one address."""
 
     silence: SilenceTimer
+    delays: AnswerDelays = field(default_factory=AnswerDelays)
     waiters: list[asyncio.Future[PeerLoss]] = field(default_factory=list)
     listeners: list[asyncio.Future[None]] = field(default_factory=list)
     """Futures that its next answer resolves."""
@@ -132,7 +133,7 @@ class FailureDetector:
     Args:
         interval_s: between two probes of one peer, and between two attempts to connect.
         silent_limit_s: time for which a peer that has answered may leave probes unanswered, at least `INTERVALS_MIN` intervals; 0 for no
-            limit.
+            limit. It is longer for a peer that answered late before, see `AnswerDelays`.
     """
 
     def __init__(self, host: Host, interval_s: float, silent_limit_s: float = 0.0) -> None:
@@ -216,7 +217,7 @@ class FailureDetector:
         if not self._judges_silence or not peer.has_answered:
             return self._interval_s
         silent_s = peer.silence.silent_s
-        remaining_s = self._suspicions.limit_s(now) - silent_s
+        remaining_s = peer.delays.limit_s(now, self._suspicions.limit_s(now)) - silent_s
         if remaining_s <= 0:
             self._suspicions.conclude(now)
             self._host.trace("replica.peer_silent", address=address, seconds=round(silent_s, 3))
@@ -249,7 +250,10 @@ class FailureDetector:
     def _answered(self, peer: _Peer) -> None:
         peer.has_answered = True
         peer.reached_s = self._host.clock.monotonic()
-        peer.silence.reset(self._host.clock.elapsed())
+        now = self._host.clock.elapsed()
+        peer.silence.observe(now)
+        peer.delays.answered(now, max(0.0, peer.silence.silent_s - self._interval_s))
+        peer.silence.reset(now)
         for listener in peer.listeners:
             resolve(listener, None)
 
@@ -270,6 +274,7 @@ class FailureDetector:
             resolve(waiter, loss)
 
     def _retract(self, address: str) -> None:
+        self._suspicions.retract()
         peer = self._peer(address)
         peer.reached_s, peer.has_answered = self._host.clock.monotonic(), True
         peer.silence.reset(self._host.clock.elapsed())  # A new wait may already have counted silence.

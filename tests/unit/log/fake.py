@@ -305,6 +305,11 @@ class FakeView:
         self._last_add_confirmed = self._bookies.ledger(self.ledger_id).last_confirmed
         return self._last_add_confirmed
 
+    async def read_last_written(self) -> Entry | None:
+        await asyncio.sleep(0)
+        entries = self._bookies.ledger(self.ledger_id).entries
+        return entries[-1] if entries else None
+
     def tail(self, first_entry_id: int = 0) -> FakeTail:
         return FakeTail(self.ledger_id, self._bookies, first_entry_id)
 

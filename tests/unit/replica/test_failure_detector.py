@@ -48,7 +48,9 @@ class FakeNetwork:
 
 
 class _Transport:
-    """The peer behind a connection: "taken" answers once and hangs up, "held" answers for ever, "mute" never, "once" one time."""
+    """The peer behind a connection: "taken" answers once and hangs up, "held" answers for ever, "mute" never, "once" one time, and
+    "late" a second time after a while.
+    """
 
     def __init__(self, kind: str, protocol: asyncio.Protocol) -> None:
         self.kind = kind
@@ -62,6 +64,8 @@ class _Transport:
         loop = asyncio.get_running_loop()
         if self.kind in ("taken", "held") or (self.kind == "once" and self.asked == 1):
             loop.call_soon(self.protocol.data_received, b"N")
+        if self.kind == "late" and self.asked <= 2:
+            loop.call_later((self.asked - 1) * LATE_ANSWER_S, self.protocol.data_received, b"N")
         if self.kind == "taken":
             loop.call_soon(self.protocol.connection_lost, None)
 
@@ -158,6 +162,7 @@ def test_an_ipv6_address_is_dialled_without_its_brackets() -> None:
 
 # Silence.
 
+LATE_ANSWER_S = 0.45
 LIMIT_S = 0.6
 """More than any one look counts for, so a test machine that stands still does not make a peer silent."""
 
@@ -179,6 +184,11 @@ LIMIT_S = 0.6
 )
 def test_a_peer_is_silent_when_it_leaves_questions_open_after_it_answered_one(answers: list[str], is_gone: bool) -> None:
     assert watched(FakeNetwork(*answers), [FAR], wait_s=5.0 if is_gone else 3 * LIMIT_S, limit_s=LIMIT_S) == [is_gone]
+
+
+def test_a_peer_that_has_answered_late_may_be_silent_for_longer() -> None:
+    assert watched(FakeNetwork("late"), [FAR], wait_s=2.0, limit_s=LIMIT_S) == [False]
+    assert watched(FakeNetwork("late"), [FAR], wait_s=10.0, limit_s=LIMIT_S) == [True]
 
 
 def test_silence_is_no_end_where_it_is_not_judged() -> None:

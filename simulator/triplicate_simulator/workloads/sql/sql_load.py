@@ -27,6 +27,7 @@ WINDOW_FAULTS = (
     "mute at sql.append",
 )
 """Faults of a leader while groups of statements are at the log, or about to be."""
+LEVELS_SHARE = 0.6
 CROWD_SHARE, CROWD_SIZES = 0.75, (12, 24, 40)
 
 
@@ -76,6 +77,8 @@ class DatabaseLoad:
     retry_longest_s: float = later_field(1.0)
     crowd: int = later_field(0)
     """Clients that send a statement each within a few milliseconds, now and then; 0 for no such crowd."""
+    level_readers: int = later_field(0)
+    """Clients that read whole states at the levels of a session."""
     janitor_interval_s: float = later_field(600.0)
     """Interval at which one of the nodes sweeps the logs and merges small segments, which are merged at the age of `MERGE_AFTER_S`."""
 
@@ -113,7 +116,8 @@ def draw_load(rng: random.Random) -> DatabaseLoad:
     load = draw_limits(random.Random(f"limits of {load!r}"), load)
     load = draw_hangs(random.Random(f"hangs of {load!r}"), load)
     load = draw_late_answers(random.Random(f"late answers of {load!r}"), load)
-    return draw_crowd(random.Random(f"crowd of {load!r}"), load)
+    load = draw_crowd(random.Random(f"crowd of {load!r}"), load)
+    return draw_levels(random.Random(f"levels of {load!r}"), load)
 
 
 def draw_databases(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
@@ -171,6 +175,11 @@ def draw_crowd(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
     faults = [(rng.choice(WINDOW_FAULTS), at_s, rng.choice([0.3, 2.0, 4.0])) for at_s in times]
     strikes = tuple(sorted((*load.leader_strikes, *faults), key=lambda strike: strike[1]))
     return replace(load, crowd=rng.choice(CROWD_SIZES), leader_strikes=strikes)
+
+
+def draw_levels(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+    """Draw whether clients read at the levels of a session."""
+    return replace(load, level_readers=rng.choice([1, 2])) if rng.random() < LEVELS_SHARE else load
 
 
 def smaller_loads(load: DatabaseLoad) -> Iterator[DatabaseLoad]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from triplicate.errors import SqlError
 from triplicate.sql import SqlDatabase, SqlSession
 from triplicate_simulator.checkers.history import History
+from triplicate_simulator.checkers.level_rules import StateRead
 from triplicate_simulator.checkers.linearizability import Invoked, Refused, Returned
 from triplicate_simulator.checkers.sql_rules import (
     BalancesRead,
@@ -53,6 +54,7 @@ COUNTED = (
     "crowds",
     "crowd_unknown",
     "long_reads",
+    "level_reads",
 )
 RECORDED_AS: dict[type[object], str] = {
     CommitRequested: "commitasked",
@@ -132,6 +134,15 @@ class SqlModel:
         if self.database != DATABASE:
             facts["database"] = self.database
         self.context.world.recorder.fact(node, f"database.{RECORDED_AS.get(type(event), type(event).__name__.lower())}", facts)
+
+    def note_state(self, read: StateRead) -> None:
+        """Add a read of a whole state to the history, and a line without its tokens to the timeline."""
+        self.history.add(read)
+        self.counts["level_reads"] += 1
+        facts = {"reader": read.reader, "level": read.level, "position": read.position, "transactions": len(read.tokens)}
+        if self.database != DATABASE:
+            facts["database"] = self.database
+        self.context.world.recorder.fact(read.node, "database.stateread", facts)
 
     def token(self, kind: str) -> str:
         """Return a token that no other transaction has."""

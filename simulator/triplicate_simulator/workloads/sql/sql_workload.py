@@ -14,10 +14,13 @@ from triplicate.client import Client
 from triplicate.config import NodeSettings
 from triplicate.log import LogClientSettings, LogSettings
 from triplicate.sql import LEASE_S, create_database, database_file
+from triplicate_simulator.checkers.history import Checker
+from triplicate_simulator.checkers.level_rules import LEVEL_CHECKERS
 from triplicate_simulator.checkers.sql_rules import SQL_CHECKERS, CopyDiverged, FinalCopy, Row, crowd_of, journal_of
 from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
 from triplicate_simulator.workloads.sql.leader_faults import SnapshotLosses, run_leader_fault
+from triplicate_simulator.workloads.sql.level_clients import LevelReader
 from triplicate_simulator.workloads.sql.sql_audit import count_window_faults, find_unsound_copies, find_unsound_snapshots
 from triplicate_simulator.workloads.sql.sql_clients import clients_of, run_session
 from triplicate_simulator.workloads.sql.sql_load import FURTHER_APPEND, DatabaseLoad, draw_load, smaller_loads
@@ -88,7 +91,7 @@ class SqlWorkload(Workload):
 
     name = "databases"
     load_type = DatabaseLoad
-    checkers = SQL_CHECKERS
+    checkers: ClassVar[dict[str, Checker]] = {**SQL_CHECKERS, **LEVEL_CHECKERS}
     rooms = ("client", "log", "replica", "sql")
     counted: ClassVar[tuple[str, ...]] = tuple(
         name for name in (*COUNTED, "leaderships", "window_faults", *BACKGROUND_WORK, *VISITED) if name not in RARE_WORK
@@ -131,7 +134,8 @@ class SqlWorkload(Workload):
             await self._retry_until_done(model, "preparation", rng, create_tables)
         began_s = self.context.time()
         for model in self.models:
-            for client in clients_of(model):
+            readers = range(self.load.level_readers) if model is self.model else ()
+            for client in [*clients_of(model), *(LevelReader(model, f"leveller-{number + 1}") for number in readers)]:
                 self._clients.append(loop.start_task(client.run(), name=client.name))
         for kind, at_s, lasts_s in self.load.leader_strikes:
             self._strikes.append(loop.start_task(run_leader_fault(self.model, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))

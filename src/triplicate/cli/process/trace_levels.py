@@ -184,6 +184,7 @@ WARNINGS = frozenset(
         "security.users_not_renewed",
         "sql.past_copy_failed",
         "sql.past_copy_without_snapshot",
+        "sql.end_unknown",
         "sql.log_not_deleted",
         "sql.mark_failed",
         "sql.reader_not_closed",

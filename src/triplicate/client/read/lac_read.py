@@ -11,7 +11,7 @@ import asyncio
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
 from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, ReadFailed, RequestTimeout, TriplicateError, Unauthorized
-from triplicate.ledger import EntryCodec, LastConfirmed, LedgerMetadata
+from triplicate.ledger import Entry, EntryCodec, LastConfirmed, LedgerMetadata
 from triplicate.runtime import fail, resolve
 from triplicate.wire import LAST_ENTRY, ReadLacRequest, ReadLacResponse, ReadResponse, Status
 
@@ -31,6 +31,8 @@ class LacRead:
         self.future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.explicit = -1
         """The greatest last-add-confirmed in an explicit record."""
+        self.newest: Entry | None = None
+        """The entry with the greatest id in any answer, confirmed or not."""
         self._context = context
         self._codec = codec
         ensemble = metadata.last_segment.ensemble
@@ -87,6 +89,8 @@ class LacRead:
             self._context.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
             self._answers.failed(position, str(mismatch))
         else:
+            if self.newest is None or entry.entry_id > self.newest.entry_id:
+                self.newest = entry
             self._answers.answered(position, entry.entry_id, entry.last_add_confirmed, entry.length)
 
     def _read_last_entry(self, token: Token, reason: str) -> None:

@@ -233,6 +233,38 @@ class LedgerReader:
                 break
         return self._last_add_confirmed
 
+    async def read_last_written(self) -> Entry | None:
+        """The last entry that the bookies report, confirmed or not. No entry behind it was acknowledged before this call.
+
+        An unconfirmed entry may disappear later. Never fences.
+
+        Returns:
+            None if no entry was acknowledged before this call.
+
+        Raises:
+            ReadFailed, NoSuchLedger, ConnectionLost: as `read_last_confirmed`.
+        """
+        self._check_usable()
+        if not self.is_closed:
+            # A bookie that has replaced one of those known so far may alone have the last entry.
+            await self.refresh_metadata(synced=True)
+        newest: Entry | None = None
+        while not self.is_closed:
+            version = self._found.version
+            reading = LacRead(self._context, self.metadata, self._codec)
+            try:
+                self.learn(await reading.future)
+            except ReadFailed:
+                if not await self._has_changed(version):
+                    raise
+            else:
+                newest = reading.newest
+                break
+        confirmed = self._last_add_confirmed
+        if newest is not None and newest.entry_id >= confirmed:
+            return newest
+        return (await self.read_confirmed(confirmed, confirmed))[0] if confirmed >= 0 else None
+
     async def try_last_confirmed(self) -> int:
         """Ask all bookies of the last ensemble for their last entry, and use the first answer above the known last-add-confirmed.
 

@@ -66,6 +66,9 @@ class LedgerView(Protocol):
 
     async def read_last_confirmed(self) -> int: ...
 
+    async def read_last_written(self) -> Entry | None:
+        """The last entry, confirmed or not. No entry behind it was acknowledged before this call."""
+
     def tail(self, first_entry_id: int = 0) -> LedgerTail: ...
 
     async def aclose(self) -> None: ...

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -50,6 +50,9 @@ RECONNECT_LONGEST_S = 1.0
 ANSWER_SHARE = 1 / 8
 """A server has this part of the session timeout to answer a first new connection; after a wait in vain twice as long for the next."""
 
+CALM_ANSWERS = 100
+"""After this number of answers a server counts as quick again: the first limit of its silences holds."""
+
 STOP_ERRORS = (exceptions.KazooException, OSError)
 
 _LOGGER = logging.getLogger("triplicate.metadata.zookeeper")
@@ -79,19 +82,33 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
     tree.
 
     kazoo also waits for the answer to its first request for the whole session timeout. A starting server accepts connections before it
-    serves them, and a hanging server accepts them for ever. The session would expire before the next attempt.
+    serves them, and a hanging server accepts them for ever. The session would expire before the next attempt. And kazoo notices after two
+    thirds of a session that a server has begun to hang, while all requests wait: a connection with requests is therefore abandoned as well.
 
     Args:
         connect: makes a connection. On the thread that connects.
         first_limit_s: maximum wait in seconds for a connection and for each read of its first answer. It doubles with each attempt that
             waits in vain, so that a slow server gets enough time. An attempt that a server refuses at once leaves it as it is: after
-            the few seconds of a server's restart, one wait would otherwise last as long as the session.
+            the few seconds of a server's restart, one wait would otherwise last as long as the session. It is also the first limit of a
+            silence while requests wait, which doubles with each connection that is abandoned for it.
+        now: seconds of a monotonic clock.
+        has_requests: whether requests wait for answers.
     """
 
     over = False
 
-    def __init__(self, first_limit_s: float, connect: Connect) -> None:
+    def __init__(
+        self, first_limit_s: float, connect: Connect, now: Callable[[], float], has_requests: Callable[[], bool] = lambda: False
+    ) -> None:
         super().__init__()
+        self._now = now
+        self.has_requests = has_requests
+        self._heard_at = now()
+        """When the server has last sent anything, or no request waited."""
+        self._silence_s = first_limit_s
+        """The limit of a silence while requests wait."""
+        self._answers = 0
+        """Answers since the limit was lengthened."""
         self._connect = connect
         self._first_limit_s = first_limit_s
         self._limit_s = first_limit_s
@@ -100,6 +117,7 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
     def changed(self, state: str) -> None:
         """Called on the thread that connects, before it does anything else."""
         self._connected = state == KazooState.CONNECTED
+        self._heard_at = self._now()
         if self._connected:
             self._limit_s = self._first_limit_s
         elif state == KazooState.LOST:
@@ -119,13 +137,29 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
         pending = [each for each in sockets[0] if isinstance(each, _ServerSocket) and each.pending()]
         if pending:
             # The rest of a TLS record, of which the kernel knows nothing.
+            self._heard_at = self._now()
             read, written, others = super().select(*sockets, 0)
             return [*pending, *(each for each in read if each not in pending)], written, others
         if self._connected:
-            return super().select(*sockets, timeout)
+            return self._select_connected(sockets, timeout)
         ready = super().select(*sockets, min(timeout, self._limit_s))
         if not any(ready):
             self._limit_s *= 2
+        return ready
+
+    def _select_connected(self, sockets: list[Any], timeout: float) -> Any:
+        """Raises ConnectionDropped: requests wait, and the server has been silent for the limit."""
+        is_waiting = self.has_requests()
+        ready = super().select(*sockets, min(timeout, self._silence_s) if is_waiting else timeout)
+        now, is_heard = self._now(), any(isinstance(each, _ServerSocket) for each in ready[0])
+        if is_heard or not is_waiting:
+            self._heard_at = now
+            self._answers += is_heard
+            if self._answers >= CALM_ANSWERS:
+                self._silence_s = self._first_limit_s
+        elif now - self._heard_at >= self._silence_s:
+            silent_s, self._heard_at, self._silence_s, self._answers = now - self._heard_at, now, 2 * self._silence_s, 0
+            raise exceptions.ConnectionDropped(f"the server answers nothing for {silent_s:.1f} s")
         return ready
 
 
@@ -156,7 +190,42 @@ class _ServerSocket:
         return data
 
 
-class _Authenticating(ConnectionHandler):  # type: ignore[misc]
+ServerAddress = tuple[str, str, int]
+"""Name, IP address and port of a server."""
+
+
+def near_first(servers: Sequence[ServerAddress], is_own: Callable[[str], bool]) -> list[ServerAddress]:
+    """The servers with the one on this machine first. Where several are, or none, the order stays.
+
+    Args:
+        is_own: whether an IP address is one of this machine's.
+    """
+    own = [server for server in servers if is_own(server[1])]
+    return [*own, *(server for server in servers if server not in own)] if len(own) == 1 else list(servers)
+
+
+def is_own_address(address: str) -> bool:
+    """Whether an IP address is one of this machine's."""
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as trial:
+        try:
+            trial.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
+class _NearFirst(ConnectionHandler):  # type: ignore[misc]
+    """Connects to the server on its own machine, if there is one, and to the others in a random order.
+
+    A machine that hangs or is cut off then takes only the connections of its own processes with it. Those of other machines would be
+    noticed after two thirds of a session, and nobody there could replace a leader meanwhile.
+    """
+
+    def _expand_client_hosts(self) -> list[ServerAddress]:
+        return near_first(super()._expand_client_hosts(), is_own_address)
+
+
+class _Authenticating(_NearFirst):
     """Every end of an authentication is a refusal, which ends the session, or a broken connection, after which kazoo connects again.
 
     kazoo takes a broken connection for a refusal, and lets its thread die of an answer that it does not know.
@@ -216,7 +285,7 @@ class ZooKeeperSession:
         self._untrusted: set[tuple[str, int]] = set()
         """Servers with which TLS did not come about because of a certificate, before the first connection."""
         self._was_connected = False
-        self._handler = _OneSession(timeout_s * ANSWER_SHARE, self._connect)
+        self._handler = _OneSession(timeout_s * ANSWER_SHARE, self._connect, self._loop.time)
         retry = KazooRetry(max_tries=-1, delay=RECONNECT_FIRST_S, max_delay=RECONNECT_LONGEST_S)
         self._client = KazooClient(
             hosts=servers,
@@ -227,8 +296,10 @@ class ZooKeeperSession:
             # Only logged: the connections are made here.
             use_ssl=access.tls is not None,
         )
-        if access.settings.user and access.settings.mechanism == "sasl":
-            self._client._connection = _Authenticating(self._client, retry.copy(), logger=_LOGGER, sasl_options={})
+        by_sasl = bool(access.settings.user) and access.settings.mechanism == "sasl"
+        connection = _Authenticating if by_sasl else _NearFirst
+        self._client._connection = connection(self._client, retry.copy(), logger=_LOGGER, sasl_options={} if by_sasl else None)
+        self._handler.has_requests = lambda: bool(self._client._pending)
         self._client.add_listener(self._state_changed)
 
     @property

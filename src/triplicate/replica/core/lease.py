@@ -22,6 +22,8 @@ class Lease:
         """From this time on the lease does not hold."""
         self.renewal_due_at = float("-inf")
         """From this time on an append should be sent to extend the lease: none was sent for a third of its length."""
+        self.sent_at = float("-inf")
+        """When the last acknowledged append was sent: nobody else led before."""
 
     def sending(self, now: float) -> None:
         """An append is about to be sent."""
@@ -29,7 +31,12 @@ class Lease:
 
     def acknowledged(self, sent_at: float) -> None:
         """An append that was sent at this time, or later, was acknowledged."""
-        self.ends_at = max(self.ends_at, sent_at + self._length_s)
+        self.sent_at = max(self.sent_at, sent_at)
+        self.ends_at = self.sent_at + self._length_s
+
+    def age_s(self, now: float) -> float:
+        """The state of this leader lacks nothing that was acknowledged anywhere longer ago than this, in seconds."""
+        return 0.0 if now < self.ends_at else now - self.sent_at
 
 
 def wait_s(length_s: float, rate_error: float) -> float:

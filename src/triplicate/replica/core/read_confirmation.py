@@ -45,6 +45,10 @@ class ReadConfirmation(Generic[Read]):
             self._renewal_due = True
         return True
 
+    def age_s(self, now: float) -> float:
+        """See `Lease.age_s`."""
+        return self._lease.age_s(now)
+
     @property
     def wants_append(self) -> bool:
         """Whether an append without records should be sent: a read waits, or the lease is to be renewed."""

@@ -3,6 +3,9 @@
 A slow peer has not failed, and an observer that was stopped has observed nothing. Silence is therefore counted only from one observation to
 the next. A busy machine, a stopped process or a suspended machine delays an observation, and may have delayed the peer too. A late
 observation counts at most as one interval and `LATE_S`; a very late one resets the timer.
+
+A peer that answers late has a busy event loop, and may answer later still. Its limit is therefore several times its latest answer of the
+last minute or so, if that is more than the configured limit.
 """
 
 from __future__ import annotations
@@ -46,6 +49,39 @@ class SilenceTimer:
         self.silent_s = 0.0
 
 
+DELAY_WINDOW_S = 30.0
+"""A late answer is remembered for this time, and for at most twice as long."""
+DELAY_FACTOR = 4.0
+"""A peer is silent only after this many times its latest answer."""
+DELAY_LIMITS_MAX = 3.0
+"""Late answers lengthen a limit to at most this many times its length."""
+
+
+class AnswerDelays:
+    """The latest answer of one peer in the last time: the greatest delay in this window and in the one before."""
+
+    def __init__(self) -> None:
+        self._began = float("-inf")
+        self._present_s = 0.0
+        self._past_s = 0.0
+
+    def answered(self, now: float, delay_s: float) -> None:
+        """The peer has answered after a delay."""
+        self._advance(now)
+        self._present_s = max(self._present_s, delay_s)
+
+    def limit_s(self, now: float, limit_s: float) -> float:
+        """The limit of silence for this peer, where others have `limit_s`."""
+        self._advance(now)
+        return max(limit_s, min(DELAY_FACTOR * max(self._present_s, self._past_s), DELAY_LIMITS_MAX * limit_s))
+
+    def _advance(self, now: float) -> None:
+        passed_s = now - self._began
+        if passed_s >= DELAY_WINDOW_S:
+            self._past_s = self._present_s if passed_s < 2 * DELAY_WINDOW_S else 0.0
+            self._began, self._present_s = now, 0.0
+
+
 class SuspicionTimeout:
     """The limit for the next silence. It grows with each conclusion in a short time, because take-overs would keep an overloaded cluster
     overloaded.
@@ -68,3 +104,8 @@ class SuspicionTimeout:
     def conclude(self, now: float) -> None:
         """Count a conclusion: a peer was found silent."""
         self._concluded.append(now)
+
+    def retract(self) -> None:
+        """The last conclusion was not acted upon, so that no take-over followed."""
+        if self._concluded:
+            self._concluded.pop()

@@ -15,12 +15,13 @@ from typing import NamedTuple, TypeVar
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import ArgumentError, NotKept, SqlError, TriplicateError
 from triplicate.log import Logs
-from triplicate.runtime import Host, TaskScope, deadline_after, shielded, timeout_at
+from triplicate.runtime import Clock, Host, TaskScope, deadline_after, shielded, timeout_at
 from triplicate.sql.backup.core.target import AtPosition, parse_target
 from triplicate.sql.backup.past_copy import DatabaseLog, PastCopies
 from triplicate.sql.core.access_rights import AccessRights, Refusal
 from triplicate.sql.core.interface import Session
 from triplicate.sql.core.rights import Right
+from triplicate.sql.engine.copy_progress import CopyProgress
 from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.session_database import SessionDatabase
@@ -98,6 +99,14 @@ class PastDatabase:
     @property
     def present(self) -> SessionDatabase:
         return self._present
+
+    @property
+    def progress(self) -> CopyProgress:
+        return self._present.progress
+
+    @property
+    def clock(self) -> Clock:
+        return self._present.clock
 
     @property
     def roles(self) -> DatabaseRoles:

@@ -18,6 +18,7 @@ from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.column_codec import Value as Value
 from triplicate.sql.core.database_activity import DatabaseActivity
 from triplicate.sql.core.notifications import Notification
+from triplicate.sql.core.read_levels import ReadSettings
 from triplicate.sql.core.role_commands import RoleCommand
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.session_roles import SessionRoles
@@ -158,6 +159,9 @@ class Session(Protocol):
     @property
     def access(self) -> AccessRights:
         """The roles and rights of the database, as the session's next statement meets them."""
+
+    def set_reads(self, settings: ReadSettings) -> None:
+        """Set the level of later reads. A transaction that has read goes on with its snapshot."""
 
     async def check_rights(self, prepared: Prepared, *, locks: bool = False) -> None:
         """Check the rights of the current role, as `start` and `bulk_change` do. For callers that prepare something before.

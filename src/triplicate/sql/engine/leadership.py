@@ -192,6 +192,10 @@ class Leadership:
         elif self._reads.wants_append:
             self._reads_changed.set()
 
+    def age_s(self) -> float:
+        """This node's state lacks nothing that was acknowledged anywhere longer ago than this, in seconds. Called on any thread."""
+        return self._reads.age_s(self._clock.elapsed())
+
     async def barrier(self) -> None:
         """Return when an append that was sent after this call has been acknowledged: proof that this node led meanwhile.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -16,14 +15,17 @@ from triplicate.runtime import fail, fault_point, resolve, shielded
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.interface import CheckRows, Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
+from triplicate.sql.core.read_levels import ReadSettings
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.request_ids import own_request_id
 from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
 from triplicate.sql.engine.bulk_change import SqlBulkChange
-from triplicate.sql.engine.cursors import RowsCursor, StreamCursor
+from triplicate.sql.engine.cursors import RowsCursor
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
+from triplicate.sql.engine.open_results import OpenResults
+from triplicate.sql.engine.read_admission import SNAPSHOT_ATTEMPTS, ReadAdmission, confirm
 from triplicate.sql.engine.rights_check import RightsCheck, verifier_text
 from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, moved_in_time, required_leadership
 from triplicate.sql.executor.authorizer import WHEN_FAILED, allowed_when_failed, savepoint_name
@@ -35,8 +37,6 @@ from triplicate.sql.executor.statement_batches import AutocommitRequest, Stateme
 from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
 from triplicate.sql.storage.transaction_history import StoredResult
 
-_DRAINED_ROWS = 100_000
-"""Upper bound on the rows of an open result that are read into memory when its transaction begins to write."""
 _EXAMINED_CHARACTERS = 1000
 """Length of the longest statement that is examined on the loop, where the session holds the writer."""
 _CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
@@ -94,7 +94,8 @@ class SqlSession:
         self._snapshot: int | None = None
         """The position at which the open transaction has read."""
         self._held: HeldWriter | None = None
-        self._streams: list[StreamCursor] = []
+        self._reads = ReadAdmission(database)
+        self._results = OpenResults(self._call)
         self._stop = StopFlag()
         self._interrupted: asyncio.Future[None] | None = None
         """Fails when the client cancels, while the session waits for the writer."""
@@ -125,7 +126,7 @@ class SqlSession:
                 prepared = await self._examine(sql)
             except SqlError:
                 if self._held is None:
-                    await _confirm(leadership)  # "No such table" is an answer too: a leader that has been replaced must not give it.
+                    await confirm(leadership)  # "No such table" is an answer too: a leader that has been replaced must not give it.
                 raise
             if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
                 required_leadership(self._database, prepared.tag)
@@ -210,7 +211,7 @@ class SqlSession:
             await self.check_rights(prepared)
             held = await self._hold_writer(prepared.tag)
             await self.check_rights(prepared)
-            await self._drain_streams()
+            await self._results.drain()
             run = partial(held.transaction.run, held.writer.run_many, prepared)
             return SqlBulkChange(self._call, self._block, run, is_one_statement=is_one_statement)
 
@@ -230,6 +231,7 @@ class SqlSession:
     async def travel(self, point: str | None) -> int | None:
         with self._call:
             self._database = await moved_in_time(self._database, self.status, point)
+            self._reads = ReadAdmission(self._database, self._reads.settings)
             self._rights = RightsCheck(self._database, self.client, self.roles)
             return self._database.as_of
 
@@ -242,6 +244,7 @@ class SqlSession:
             self._held.transaction.interrupt(reason)
         if self._interrupted is not None:
             fail(self._interrupted, reason)
+        self._reads.interrupt(reason)
 
     async def close(self) -> None:
         self._end_reason = self._end_reason or SqlError("08003", "the session is closed")
@@ -256,6 +259,7 @@ class SqlSession:
         if self._held is not None:
             self._held.transaction.abandon()
         self._stop.reason = reason
+        self._reads.interrupt(reason)
         self._resolve_ended()
 
     def _resolve_ended(self) -> None:
@@ -321,7 +325,7 @@ class SqlSession:
         if self._block.is_repeat:
             again = self._block.next_repeated()
             return RowsCursor(prepared.columns, again.rows, again.rows_affected)
-        await self._drain_streams()
+        await self._results.drain()
         is_short = held.transaction.is_short(prepared, parameters)
         outcome = await held.transaction.run(held.writer.run, prepared, tuple(parameters), role, is_short=is_short)
         rows = tuple(outcome.rows) if self._block.request_id else ()
@@ -335,8 +339,9 @@ class SqlSession:
         leadership = required_leadership(self._database, tag)
         if self._checkout is not None and self._checkout.ended is not None:
             raise self._checkout.ended
-        # Open results read the snapshot, which ends when the reader is returned; one that stayed open would show it to the next session.
-        await self._drain_streams()
+        # Open results read the snapshot, which ends when the reader is returned. A result that stayed open would keep it, and show it to
+        # the next session.
+        await self._results.drain()
         held = self._held = HeldWriter(await self._claim(leadership), leadership)
         await self._release_checkout(committed=False)
         try:
@@ -389,38 +394,59 @@ class SqlSession:
         database = self._database
         leadership = database.leadership
         if self._block.status is not _IDLE:
-            checkout = self._checkout or await self._begin_snapshot(leadership)
+            checkout = self._checkout or await self._begin_snapshot(leadership, prepared.sql)
             rows = checkout.read_now(prepared, parameters, database.schema_version)
             if rows is not None:
                 return RowsCursor(prepared.columns, rows)
             return await self._read_on(checkout, prepared, parameters, own=False)
+        if not self._reads.is_plain(leadership, prepared.sql):
+            return await self._read_at_level(leadership, prepared, parameters)
         pool = database.pool
         rows = pool.read_now(prepared, parameters, database.schema_version)
         if rows is not None:
-            await _confirm(leadership)
+            await confirm(leadership)
             return RowsCursor(prepared.columns, rows)
         cursor = await self._read_on(await pool.acquire(), prepared, parameters, own=True)
         try:
-            await _confirm(leadership)
+            await confirm(leadership)
         except BaseException:
             await shielded(cursor.close())
             raise
         return cursor
 
-    async def _begin_snapshot(self, leadership: Leadership | None) -> ReaderCheckout:
-        """Begin to read in the transaction. A snapshot that is not confirmed is released, so that ROLLBACK TO does not return to it."""
-        checkout = await self._database.pool.acquire(snapshot=True)
+    async def _read_at_level(self, leadership: Leadership | None, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+        """Read outside of a transaction at a level that this node must admit."""
+        valid_until = await self._reads.admit(leadership, prepared.sql)
+        rows = self._database.pool.read_now(prepared, parameters, self._database.schema_version)
+        if rows is not None and await self._reads.is_confirmed(leadership, valid_until):
+            return RowsCursor(prepared.columns, rows)
+        checkout, _ = await self._take_snapshot(leadership, prepared.sql)
+        return await self._read_on(checkout, prepared, parameters, own=True)
+
+    async def _begin_snapshot(self, leadership: Leadership | None, sql: str) -> ReaderCheckout:
+        """Begin to read in the transaction."""
         schema = self._database.schema_version
-        try:
-            snapshot = checkout.begin_now()
-            if snapshot is None:
-                snapshot = await checkout.run(checkout.reader.begin)
-            await _confirm(leadership)
-        except BaseException:
-            await shielded(checkout.release(committed=False))
-            raise
-        self._checkout, self._snapshot, self._snapshot_schema = checkout, snapshot, schema
+        checkout, self._snapshot = await self._take_snapshot(leadership, sql)
+        self._checkout, self._snapshot_schema = checkout, schema
         return checkout
+
+    async def _take_snapshot(self, leadership: Leadership | None, sql: str) -> tuple[ReaderCheckout, int]:
+        """A reader with a snapshot at the session's level, and its position. One that is not confirmed is released, so that ROLLBACK TO
+        does not return to it."""
+        for _ in range(SNAPSHOT_ATTEMPTS):
+            valid_until = await self._reads.admit(leadership, sql)
+            checkout = await self._database.pool.acquire(snapshot=True)
+            try:
+                snapshot = checkout.begin_now()
+                if snapshot is None:
+                    snapshot = await checkout.run(checkout.reader.begin)
+                if await self._reads.is_confirmed(leadership, valid_until):
+                    return checkout, snapshot
+            except BaseException:
+                await shielded(checkout.release(committed=False))
+                raise
+            await shielded(checkout.release(committed=False))
+        raise self._reads.too_old()
 
     @fault_point("sql.read_in_thread")
     async def _read_on(self, checkout: ReaderCheckout, prepared: Prepared, parameters: Sequence[Value], *, own: bool) -> Cursor:
@@ -434,27 +460,23 @@ class SqlSession:
             cursor, rows = await checkout.run(checkout.reader.start, prepared, tuple(parameters), stop, stop=stop)
         except BaseException:
             if own:
-                checkout.return_reader(committed=False)
+                await checkout.give_back(committed=False)
             raise
         if cursor is None:
             if own:
-                checkout.return_reader(committed=True)
+                await checkout.give_back(committed=True)
             return RowsCursor(prepared.columns, rows)
 
         async def more(max_rows: int) -> list[Row]:
-            with self._call:
-                fetched: list[Row] = await checkout.run(checkout.reader.fetch, cursor, max_rows, self._stop, stop=self._stop)
-                return fetched
+            fetched: list[Row] = await checkout.run(checkout.reader.fetch, cursor, max_rows, self._stop, stop=self._stop)
+            return fetched
 
         async def finish() -> None:
-            self._streams.remove(stream)
             await checkout.close_cursor(cursor)
             if own:
-                checkout.return_reader(committed=True)
+                await checkout.give_back(committed=True)
 
-        stream = StreamCursor(prepared.columns, rows, more, finish)
-        self._streams.append(stream)
-        return stream
+        return self._results.open(prepared.columns, rows, more, finish)
 
     async def _read_on_writer(self, held: HeldWriter, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
         transaction, writer = held.transaction, held.writer
@@ -470,24 +492,14 @@ class SqlSession:
             await transaction.run(cursor.close, True)
             return RowsCursor(prepared.columns, rows)
 
-        async def more(max_rows: int) -> list[Row]:
-            with self._call:
-                return await fetch(max_rows)
-
         async def finish() -> None:
-            self._streams.remove(stream)
             if not transaction.over:
                 await shielded(transaction.run(cursor.close, True))
 
-        stream = StreamCursor(prepared.columns, rows, more, finish)
-        self._streams.append(stream)
-        return stream
+        return self._results.open(prepared.columns, rows, fetch, finish)
 
-    async def _drain_streams(self) -> None:
-        """Read open results into memory, before the transaction changes the tables that they read."""
-        for stream in list(self._streams):
-            if not await stream.drain(_DRAINED_ROWS):
-                raise SqlError("54000", f"an open result of this transaction has more than {_DRAINED_ROWS} rows; read it to its end first")
+    def set_reads(self, settings: ReadSettings) -> None:
+        self._reads.settings = settings
 
     # Rights.
 
@@ -539,7 +551,7 @@ class SqlSession:
             return
         held = self._held
         try:
-            await self._drain_streams()
+            await self._results.drain()
             if held is not None and self._block.is_repeat:
                 await held.transaction.rollback()
             elif held is not None:
@@ -561,7 +573,7 @@ class SqlSession:
                 await held.transaction.run(held.writer.release, name)
             block.release(name)
         else:
-            await self._close_streams()
+            await self._results.close()
             if held is not None:
                 await held.transaction.run(held.writer.rollback_to, name)
             block.rollback_to(name)
@@ -570,7 +582,7 @@ class SqlSession:
 
     async def _end_transaction(self, *, committed: bool) -> None:
         """End the open transaction, even if the caller is cancelled. It is rolled back unless it was committed."""
-        is_released = not self._streams and (self._held is None or self._held.transaction.over)
+        is_released = not self._results.cursors and (self._held is None or self._held.transaction.over)
         if is_released and (self._checkout is None or self._checkout.release_now(committed=committed)):
             self._held = self._checkout = self._snapshot = None
             self._block.end()
@@ -580,24 +592,19 @@ class SqlSession:
     async def _release(self, *, committed: bool) -> None:
         held, self._held = self._held, None
         if held is not None and not held.transaction.over:
-            with suppress(SqlError):  # The leadership has ended, and the transaction with it.
-                await held.transaction.rollback()
-        await self._close_streams()
+            await self._roll_back(held.transaction)
+        await self._results.close()
         await self._release_checkout(committed=committed)
         self._block.end()
 
-    async def _close_streams(self) -> None:
-        for stream in list(self._streams):
-            await stream.close()
+    async def _roll_back(self, transaction: InteractiveTransaction) -> None:
+        try:
+            await transaction.rollback()
+        except SqlError:
+            return  # The leadership ended, and the transaction with it.
 
     async def _release_checkout(self, *, committed: bool) -> None:
         checkout, self._checkout = self._checkout, None
         self._snapshot = None
         if checkout is not None:
             await checkout.release(committed=committed)
-
-
-async def _confirm(leadership: Leadership | None) -> None:
-    """On the leader, reads see everything that was acknowledged anywhere before they arrived. Called when the snapshot is taken."""
-    if leadership is not None:
-        await leadership.confirm()

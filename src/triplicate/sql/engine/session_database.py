@@ -7,7 +7,9 @@ from typing import Protocol
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
+from triplicate.runtime import Clock
 from triplicate.sql.core.interface import Session, TransactionStatus
+from triplicate.sql.engine.copy_progress import CopyProgress
 from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
@@ -52,6 +54,12 @@ class SessionDatabase(Protocol):
 
     def leave(self) -> None:
         """A session does not read it as it was any more."""
+
+    @property
+    def progress(self) -> CopyProgress: ...
+
+    @property
+    def clock(self) -> Clock: ...
 
     def forget(self, session: Session) -> None: ...
 

@@ -22,9 +22,11 @@ from triplicate.sql.core.follower_lag import FollowerLag
 from triplicate.sql.core.interface import Session
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.statement_statistics import StatementUse
+from triplicate.sql.engine.copy_progress import CopyProgress
 from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
+from triplicate.sql.engine.read_place import ReadPlace
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.engine.session_database import SessionDatabase
 from triplicate.sql.executor.reader_pool import ReaderPool, ReadLimits
@@ -86,12 +88,13 @@ class SqlDatabase:
         self._pool: ReaderPool | None = None
         self.activity.statements.slow_s, self.activity.statements.on_slow = settings.slow_statement_s, self._note_slow
         self._checkpointer = WalCheckpointer(settings.wal_limit_bytes, lambda: self.snapshots.holds_wal)
-        self._copy = LocalCopy(host, name, identity, path, setup, self._checkpointer)
+        self.progress = CopyProgress(host, name)
+        place = ReadPlace(settings.node_id, self._age_s)
+        self._copy = LocalCopy(host, name, identity, path, place.setup(setup), self._checkpointer)
         self._lease_s = lease_s
         self._led_epoch = 0
         """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""
         self.leadership: Leadership | None = None
-        self.position = 0
         self.schema_version = 0
         self.generation = 0
         self.availability = CopyAvailability(name)
@@ -122,6 +125,15 @@ class SqlDatabase:
     @property
     def is_leader(self) -> bool:
         return self.leadership is not None
+
+    @property
+    def position(self) -> int:
+        return self.progress.position
+
+    def _age_s(self) -> float | None:
+        """This copy lacks nothing that was acknowledged anywhere longer ago than this; None if that is unknown. Called on any thread."""
+        leadership = self.leadership
+        return leadership.age_s() if leadership is not None else self.progress.freshness.age_s(self.progress.now())
 
     @property
     def leader_hint(self) -> str | None:
@@ -316,7 +328,8 @@ class SqlDatabase:
 
     def _moved(self, position: int, schema_version: int, access: AccessRights) -> None:
         """The copy has moved on to a position of the log."""
-        self.position, self.schema_version = position, schema_version
+        self.schema_version = schema_version
+        self.progress.moved(position)
         self.roles.moved(schema_version, access)
         if self._gauges is not None:
             self._gauges.position(position)

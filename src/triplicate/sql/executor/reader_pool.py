@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.runtime import Host, Timer, deadline_after, fail, has_result, resolve, shielded, timeout_at
+from triplicate.runtime import Host, Timer, deadline_after, fail, has_result, own_task, resolve, shielded, timeout_at
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, Row
 from triplicate.sql.executor.interrupts import StopFlag
@@ -168,6 +168,13 @@ class ReaderCheckout:
             else:
                 self._pool.check_in(self)
 
+    async def give_back(self, *, committed: bool) -> None:
+        """End the checkout of one statement, even if the caller is cancelled."""
+        if self.snapshot:
+            await shielded(self.release(committed=committed))
+        else:
+            self.return_reader(committed=committed)
+
     def detach_number(self) -> int | None:
         """The transaction's number, if it has drawn one. From now on the caller records its outcome."""
         number, self.reader.context.number = self.reader.context.number, None
@@ -290,6 +297,10 @@ class ReaderPool:
         return reader
 
     async def _wait(self, waiting: _Waiting) -> ReaderCheckout:
+        await own_task()  # The messages of a client are served outside of one.
+        self._check_open()
+        if self._can_check_out(snapshot=waiting.snapshot):
+            return self._check_out(snapshot=waiting.snapshot)
         self._waiting.append(waiting)
         wait_s = self._limits.wait_s
         timer = self._clock.call_at(self.now() + wait_s / 2, self._end_longest_idle, wait_s / 2)

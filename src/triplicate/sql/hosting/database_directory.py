@@ -26,7 +26,7 @@ FORMAT_OF_SECURED = 3
 ROLE_NAME_BYTES_MAX = 63
 """PostgreSQL's limit for names."""
 ATTEMPTS = 10
-LEASE_S = 0.75
+LEASE_S = 0.5
 """Default lease of a database, in seconds: how long its leader answers reads on its own."""
 LONGEST_LEASE_S = 60.0
 FILE_NAME = "main.db"

@@ -138,6 +138,7 @@ class HostedDatabase:
         database.activity.sources.update(sources.by_table())
         database.links.find_past = lambda point: parts.past.open(source_of(self.info), database, point)
         database.links.find_leader = lambda: self.leader.address if self.leader is not None else None
+        database.progress.find_end = lambda: self._logs.written_end(self.info.log)
         replica = Replica(
             parts.host,
             self._logs,
@@ -250,6 +251,7 @@ class HostedDatabase:
     async def _run_replica(self) -> Exception | None:
         """Run the replica until it ends; the error that ended it, None where it has diverged."""
         async with TaskScope(f"copy of {self.info.name}") as scope:
+            scope.spawn(self.database.progress.run(), name="progress")
             if self._rebuilds:
                 scope.spawn(self._catch_up(), name="catch up")
             try:

@@ -71,3 +71,19 @@ def test_an_entry_that_nobody_has_is_missing_after_one_sync(way: str, monkeypatc
             assert syncs == ["caught up", "sync"]
 
     run(main())
+
+
+def test_the_last_written_entry_is_asked_of_bookies_named_after_a_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with fake_cluster("abcdef") as cluster, cluster.client() as client:
+            writer = await client.create()
+            for payload in (b"0", b"1"):
+                await writer.append(payload)
+            others = tuple(name for name in cluster.bookies if name not in writer.metadata.last_segment.ensemble)
+            show_old_ensemble(cluster.metadata, monkeypatch, others)
+            reader = await client.open(writer.ledger_id)
+            last = await reader.read_last_written()
+            assert last is not None
+            assert last.entry_id == 1
+
+    run(main())

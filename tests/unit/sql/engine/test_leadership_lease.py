@@ -249,7 +249,7 @@ def test_a_database_keeps_the_lease_it_was_made_with(tmp_path: Path) -> None:
         settings = LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1)
         client = cluster.client("maker")
         made = await create_database(client, "by-default", settings)
-        assert (await database_info(client, "by-default")).lease_ms == made.lease_ms == 750
+        assert (await database_info(client, "by-default")).lease_ms == made.lease_ms == 500
         assert (await create_database(client, "without", settings, lease_s=0)).lease_ms == 0
         with pytest.raises(ArgumentError, match="a lease has 0 to 60 s"):
             await create_database(client, "too-long", settings, lease_s=61)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.runtime import real_host
-from triplicate.sql.executor.reader_pool import ReaderPool, ReadLimits
+from triplicate.runtime import real_host, start_eagerly
+from triplicate.sql.executor.reader_pool import ReaderCheckout, ReaderPool, ReadLimits
 
 
 def test_a_pool_that_is_closed_refuses_and_opens_no_connection_again(tmp_path: Path) -> None:
@@ -77,6 +79,29 @@ def test_long_statements_are_not_remembered(tmp_path: Path) -> None:
             await pool.examiner.examine(f"select {number}", 1)
         assert pool.examiner._prepared.key_characters < 1000
         assert len(pool.examiner._prepared) == 20
+        await pool.close()
+
+    asyncio.run(body())
+
+
+def test_a_session_that_is_served_outside_of_a_task_waits_for_a_reader(tmp_path: Path) -> None:
+    path = str(tmp_path / "copy.db")
+    apsw.Connection(path).close()
+
+    async def body() -> None:
+        loop = asyncio.get_running_loop()
+        pool = ReaderPool(real_host("test"), "db", path, ReadLimits(1, 1, 30.0))
+        held = await pool.acquire()
+        tasks: list[asyncio.Task[ReaderCheckout]] = []
+
+        def spawn(rest: Coroutine[Any, Any, ReaderCheckout]) -> asyncio.Task[ReaderCheckout]:
+            tasks.append(loop.create_task(rest))
+            return tasks[-1]
+
+        loop.call_soon(start_eagerly, pool.acquire(), spawn)
+        await asyncio.sleep(0.01)
+        held.return_reader(committed=True)
+        (await tasks[0]).return_reader(committed=True)
         await pool.close()
 
     asyncio.run(body())

@@ -19,7 +19,7 @@ from triplicate.errors import EnvironmentFault
 from triplicate.runtime import Metrics, real_host
 from triplicate.sql import SqlDatabase, SqlSession
 from triplicate.sql.core.interface import TransactionStatus
-from triplicate.sql.engine import session as session_module
+from triplicate.sql.engine import open_results
 from triplicate.sql.executor.reader_connection import ReaderConnection
 
 ENDLESS = "with recursive c(x) as (select 1 union all select x + 1 from c) select max(x) from c"
@@ -285,7 +285,7 @@ def test_a_snapshot_is_given_up_when_the_write_ahead_log_grows_too_much_meanwhil
 
 
 def test_a_result_that_is_too_large_to_keep_shows_nobody_else_its_old_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "_DRAINED_ROWS", 300)
+    monkeypatch.setattr(open_results, "_DRAINED_ROWS", 300)
 
     async def scene(cluster: Cluster, database: SqlDatabase) -> None:
         session, other = await database.session(), await database.session()

@@ -19,6 +19,7 @@ from triplicate.sql.core.access_rights import NOTHING_STORED
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.database_activity import DatabaseActivity
 from triplicate.sql.core.interface import CheckRows, Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
+from triplicate.sql.core.read_levels import DEFAULT_READS, ReadSettings
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.executor.scalars import register_scalars
@@ -98,6 +99,7 @@ class LocalSession:
         self.bulk_runs = 0
         self.roles = SessionRoles("", is_administrator=True)
         self.access = NOTHING_STORED
+        self.reads = DEFAULT_READS
         self.moved_before: set[int] = set()
         """The starts, counted from 1, that are answered as if the schema had just changed."""
 
@@ -134,6 +136,9 @@ class LocalSession:
 
     async def check_rights(self, prepared: Prepared, *, locks: bool = False) -> None:
         return None
+
+    def set_reads(self, settings: ReadSettings) -> None:
+        self.reads = settings
 
     async def verifier_of(self, password: str) -> str:
         raise AssertionError("this engine stores no roles")

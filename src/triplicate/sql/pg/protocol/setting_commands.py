@@ -38,6 +38,9 @@ class SettingCommands:
         self._notice = notice
         self._access: bool | None = None
         """Whether the open transaction was declared read-only; None without a declaration."""
+        self._applied_changes = 0
+        """Number of changes of the settings when the session's level of reads was last set."""
+        self._apply_reads()
 
     # The access mode.
 
@@ -50,6 +53,8 @@ class SettingCommands:
         """Reset the access mode and the settings of SET LOCAL."""
         self._access = None
         self._settings.end_transaction()
+        if self._applied_changes != self._settings.changes:
+            self._apply_reads()
         self._session.roles.end_transaction()
 
     @property
@@ -86,6 +91,7 @@ class SettingCommands:
             await self.set(name, None)
             return
         self._settings.reset_all()
+        self._apply_reads()
         if self._session.status is TransactionStatus.IDLE:
             # Pools reset a connection before they reuse it. The next transaction must not inherit the request id.
             await self._session.set_request_id(None)
@@ -107,6 +113,7 @@ class SettingCommands:
             self.set_access(SetAccess(is_true(value), for_session=False))
         elif value is None:
             self._settings.reset(name)
+            self._apply_reads()
         else:
             if name.lower() == "statement_timeout":
                 duration_s(value)
@@ -114,6 +121,12 @@ class SettingCommands:
                 self._notice("25P01", "SET LOCAL can only be used in transaction blocks")
                 return
             self._settings.set(name, value, local=local)
+            self._apply_reads()
+
+    def _apply_reads(self) -> None:
+        """Set the level of the session's later reads."""
+        self._applied_changes = self._settings.changes
+        self._session.set_reads(self._settings.reads)
 
     async def _travel(self, point: str | None, *, local: bool) -> None:
         """Read the past from here on, or the present for None. SHOW has the position."""

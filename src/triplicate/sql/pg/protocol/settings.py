@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping
 
 from triplicate.errors import SqlError
+from triplicate.sql.core import read_levels
 
 SERVER_VERSION = "15.0"
 
@@ -60,6 +61,7 @@ _DEFAULTS = {
     "bytea_output": "hex",
     "row_security": "off",
     "jit": "off",
+    **read_levels.DEFAULTS,
 }
 _MUST_BE: Mapping[str, tuple[str, ...]] = {
     "client_encoding": ("utf8", "utf-8", "unicode"),
@@ -151,6 +153,8 @@ class SessionSettings:
             if value.lower() not in _BOOLEANS:
                 raise SqlError("22023", f'parameter "{spelled}" requires a Boolean value, not {value!r}')
             value = _BOOLEANS[value.lower()]
+        if spelled in read_levels.DEFAULTS:
+            value = read_levels.checked_read_parameter(spelled, value)
         if spelled not in _FIXED:
             self._count_change()
             (self._local if local else self._values)[spelled] = "UTF8" if spelled == "client_encoding" else value
@@ -212,6 +216,11 @@ class SessionSettings:
     def read_only(self) -> bool:
         """Whether transactions of this session are read-only by default."""
         return self._value(READ_ONLY) == "on"
+
+    @property
+    def reads(self) -> read_levels.ReadSettings:
+        """The requirements of the session on its reads."""
+        return read_levels.ReadSettings.of(*[self._value(name) or "" for name in read_levels.DEFAULTS])
 
     @property
     def statement_timeout_s(self) -> float:

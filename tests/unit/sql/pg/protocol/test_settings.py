@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.read_levels import ReadLevel, ReadSettings
 from triplicate.sql.pg.protocol.settings import SessionSettings, duration_s
 
 
@@ -71,3 +72,24 @@ def test_a_duration_below_zero_is_refused() -> None:
     with pytest.raises(SqlError) as refused:
         duration_s("-1")
     assert refused.value.sqlstate == "22023"
+
+
+def test_the_level_of_reads_may_come_with_the_start() -> None:
+    settings = SessionSettings("me", {"options": "-c triplicate.read_level=Bounded -c triplicate.max_staleness=500ms"})
+    assert settings.reads == ReadSettings(ReadLevel.BOUNDED, 0.5)
+    settings.set("Triplicate.Read_Level", "any", local=True)
+    assert settings.reads.level is ReadLevel.ANY
+    settings.end_transaction()
+    assert settings.get("triplicate.read_level", is_leader=False) == "bounded"
+    settings.set("triplicate.read_position", "17")
+    assert settings.reads == ReadSettings(ReadLevel.BOUNDED, 0.5, 17)
+    settings.reset_all()
+    assert settings.reads == ReadSettings(ReadLevel.BOUNDED, 0.5)
+
+
+def test_a_level_of_reads_that_is_none_leaves_the_one_there_is() -> None:
+    settings = SessionSettings("me", {})
+    with pytest.raises(SqlError, match=r"triplicate\.read_level") as refused:
+        settings.set("triplicate.read_level", "eventual")
+    assert refused.value.sqlstate == "22023"
+    assert settings.reads == ReadSettings()

@@ -1,0 +1,66 @@
+"""The open results of one session: started statements whose rows are still to be fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+
+from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Column, Row
+from triplicate.sql.engine.cursors import StreamCursor
+
+_DRAINED_ROWS = 100_000
+"""Upper bound on the rows of an open result that are read into memory when its transaction begins to write."""
+
+
+class OpenResults:
+    """Opens results and keeps them until they are closed.
+
+    Args:
+        call: entered around each fetch, as around every call of the client.
+    """
+
+    def __init__(self, call: AbstractContextManager[None]) -> None:
+        self._call = call
+        self.cursors: list[StreamCursor] = []
+
+    def open(
+        self,
+        columns: tuple[Column, ...],
+        rows: list[Row],
+        fetch: Callable[[int], Awaitable[list[Row]]],
+        finish: Callable[[], Awaitable[None]],
+    ) -> StreamCursor:
+        """A result whose first rows have been fetched.
+
+        Args:
+            fetch: fetches further rows, up to a number; fewer rows mean the end.
+            finish: closes the statement; called once.
+        """
+
+        async def more(max_rows: int) -> list[Row]:
+            with self._call:
+                return await fetch(max_rows)
+
+        async def end() -> None:
+            self.cursors.remove(cursor)
+            await finish()
+
+        cursor = StreamCursor(columns, rows, more, end)
+        self.cursors.append(cursor)
+        return cursor
+
+    async def drain(self) -> None:
+        """Read all open results into memory, before their transaction changes the tables that they read.
+
+        Raises:
+            SqlError: 54000, one of them is too long.
+        """
+        for cursor in list(self.cursors):
+            if not await cursor.drain(_DRAINED_ROWS):
+                raise SqlError("54000", f"an open result of this transaction has more than {_DRAINED_ROWS} rows; read it to its end first")
+
+    async def close(self) -> None:
+        """Close all results."""
+        for cursor in list(self.cursors):
+            await cursor.close()
