@@ -111,7 +111,10 @@ def test_plans_do_not_depend_on_the_order_of_the_facts(cluster: tuple[list[Place
 @given(clusters(), st.integers(0, 5))
 def test_plans_keep_their_bound(cluster: tuple[list[PlacedDatabase], list[PlacedNode]], most: int) -> None:
     databases, nodes = cluster
-    assert len(plan_copies(databases, nodes, most)) <= most
+    repairs = plan_copies(databases, nodes, 0)
+    changes = plan_copies(databases, nodes, most)
+    assert changes[: len(repairs)] == repairs
+    assert len(changes) <= len(repairs) + most
     assert len(plan_leaders(databases, nodes, most)) <= most
 
 

@@ -1,7 +1,7 @@
 """Replicated state machines: the election of a leader, and copies that follow the log."""
 
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
-from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of
+from triplicate.replica.election import UNREADABLE, Candidate, Election, candidate_of, candidates_of, encode_handover, leader_of
 from triplicate.replica.failure_detector import FailureDetector, PeerLoss
 from triplicate.replica.replica import Replica, ReplicaSettings
 from triplicate.replica.snapshot_keeper import SnapshotKeeper, SnapshotMachine, StateCopy
@@ -22,6 +22,8 @@ __all__ = [
     "SnapshotSettings",
     "StateCopy",
     "StateMachine",
+    "candidate_of",
     "candidates_of",
+    "encode_handover",
     "leader_of",
 ]

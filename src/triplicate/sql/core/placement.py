@@ -150,10 +150,10 @@ def plan_copies(databases: Sequence[PlacedDatabase], nodes: Sequence[PlacedNode]
     """The changes of chosen nodes that give each database its expected copies on nodes that stay, and that even out the nodes.
 
     Args:
-        most: bound of the number of changes. Repairs come first.
+        most: bound of the number of changes that even out the nodes.
 
     Returns:
-        Changes of different databases, in the order in which they should be made. Databases with copies on every node never change.
+        Changes of different databases: all repairs, and then those that even out. Databases with copies on every node never change.
     """
     known = {node.name: node for node in nodes}
     placed = [one for one in sorted(databases, key=lambda one: one.name) if one.placement.copies is not None]
@@ -169,8 +169,8 @@ def plan_copies(databases: Sequence[PlacedDatabase], nodes: Sequence[PlacedNode]
         if chosen != set(one.placement.nodes):
             changes[one.name] = CopyChange(one.name, tuple(sorted(chosen)))
         kept[one.name] = chosen
-    _even_out_copies([one for one in placed if one.name not in changes], kept, known, loads, changes, most)
-    return list(changes.values())[:most]
+    _even_out_copies([one for one in placed if one.name not in changes], kept, known, loads, changes, len(changes) + most)
+    return list(changes.values())
 
 
 def _repaired(database: PlacedDatabase, former: Collection[str], known: Mapping[str, PlacedNode], loads: _Loads) -> set[str]:
@@ -231,7 +231,9 @@ def _peak(loads: _Loads, source: str, target: str, weight: float) -> float:
     return max(loads.of(source, -weight), loads.of(target, weight))
 
 
-def plan_leaders(databases: Sequence[PlacedDatabase], nodes: Sequence[PlacedNode], most: int, *, evens_out: bool = True) -> list[LeaderMove]:
+def plan_leaders(
+    databases: Sequence[PlacedDatabase], nodes: Sequence[PlacedNode], most: int, *, evens_out: bool = True
+) -> list[LeaderMove]:
     """The moves that take leaders off nodes that may not lead, give databases their preferred leaders, and even out the nodes.
 
     Args:
@@ -297,7 +299,9 @@ def _required_leader(database: PlacedDatabase, able: Collection[str], loads: _Lo
 
 def leader_nodes(database: PlacedDatabase, nodes: Mapping[str, PlacedNode]) -> tuple[str, ...]:
     """The nodes that could lead a database now, by name: able, chosen, and with a copy that can be used."""
-    return tuple(sorted(node for node in database.served_on if database.placement.is_chosen(node) and node in nodes and nodes[node].is_able))
+    return tuple(
+        sorted(node for node in database.served_on if database.placement.is_chosen(node) and node in nodes and nodes[node].is_able)
+    )
 
 
 def best_leader(database: PlacedDatabase, databases: Sequence[PlacedDatabase], nodes: Sequence[PlacedNode]) -> str:

@@ -1,4 +1,4 @@
-"""A database node: hosts a copy of every database of the cluster.
+"""A database node: hosts copies of the databases that it is chosen for, by default of every database of the cluster.
 
 It waits while the metadata do not answer, and serves its open copies meanwhile. The failure of one database does not affect the others
 (`hosted_database`).
@@ -17,18 +17,23 @@ from triplicate.errors import SessionExpired, TriplicateError
 from triplicate.log import Janitor, Logs, maintain
 from triplicate.metadata import own_paths
 from triplicate.replica import FailureDetector, PeerLoss
-from triplicate.runtime import Host, Metrics, TaskScope, resolve, sleep
+from triplicate.runtime import Backoff, Host, Metrics, TaskScope, resolve, sleep
 from triplicate.sql.executor.threads import SharedThreads
+from triplicate.sql.hosting.balancer import Balancer
 from triplicate.sql.hosting.dropping import purge_dropped
 from triplicate.sql.hosting.hosted_database import NodeResources
 from triplicate.sql.hosting.hosted_databases import HostedDatabases
 from triplicate.sql.hosting.hosting_loop import HostingLoop
 from triplicate.sql.hosting.node_registration import NodeDirectory, NodeRegistrar
+from triplicate.sql.hosting.placed_nodes import ensure_node_entry
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
 PURGE_SHORTEST_S = 1.0
 PURGE_LONGEST_S = 600.0
 """Bounds, in seconds, of the interval between two purges of dropped databases."""
+ENTRY_FIRST_S = 0.1
+ENTRY_LONGEST_S = 2.0
+"""Bounds, in seconds, of the pause before the node's entry is written again after an error."""
 
 
 class NodeFailure:
@@ -98,8 +103,10 @@ class DatabaseNode:
             await name.acquire(settings.name_wait_s)
             threads = SharedThreads(host, settings)
             opened.push_async_callback(threads.close)
-            watch = client.metadata.tree.watch(own_paths.databases_path(client.metadata.own_root))
-            opened.callback(watch.close)
+            await _write_entry(host, client, settings)
+            watches = [client.metadata.tree.watch(path) for path in (own_paths.databases_path(root), own_paths.placement_path(root))]
+            for watch in watches:
+                opened.callback(watch.close)
             opened.push_async_callback(databases.aclose)
             scope = TaskScope(f"node {settings.node_id}", on_failure=failure.fail)
             opened.push_async_callback(scope.aclose)
@@ -107,7 +114,7 @@ class DatabaseNode:
             gone = _start_failure_detector(host, settings, scope)
             parts = NodeResources(host, client, logs, settings, metrics, setup, shown, lambda: name.held, asyncio.Lock(), threads, gone)
             try:
-                await scope.spawn(_open_databases(HostingLoop(parts, databases, watch, scope), parts, databases, scope), name="start")
+                await scope.spawn(_open_databases(HostingLoop(parts, databases, watches, scope), parts, databases, scope), name="start")
             except asyncio.CancelledError:
                 if scope.failure is not None:
                     raise scope.failure from None
@@ -135,6 +142,8 @@ async def _open_databases(loop: HostingLoop, parts: NodeResources, databases: Ho
     if parts.logs.settings.janitor_interval_s > 0:
         scope.spawn(Janitor(parts.logs, parts.metrics, chores=(maintain,)).run(), name="janitor")
     scope.spawn(_purge_dropped(parts), name="purge")
+    if parts.settings.balance_interval_s > 0:
+        scope.spawn(Balancer(parts.host, parts.client, parts.settings, parts.metrics).run(), name="balancer")
     databases.complete()
 
 
@@ -144,6 +153,19 @@ def _start_failure_detector(host: Host, settings: NodeSettings, scope: TaskScope
     peers = FailureDetector(host, settings.peer_probe_interval_s, settings.silent_leader_limit_s)
     scope.spawn(peers.run(), name="peers")
     return peers.gone
+
+
+async def _write_entry(host: Host, client: Client, settings: NodeSettings) -> None:
+    """Write the node's entry, if it has none. Waits for the metadata without limit."""
+    backoff = Backoff(ENTRY_FIRST_S, ENTRY_LONGEST_S, host.entropy.stream("node.entry"))
+    while True:
+        try:
+            return await ensure_node_entry(client, settings.node_id)
+        except SessionExpired:
+            raise
+        except TriplicateError as error:
+            host.trace("node.waits_for_metadata", node=settings.node_id, error=str(error))
+            await sleep(host.clock, backoff.next_s())
 
 
 async def _lock(host: Host, directory: NodeDirectory) -> str:

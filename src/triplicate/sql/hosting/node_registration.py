@@ -2,8 +2,8 @@
 
 The directory holds ``LOCK``, which the process keeps locked and which has its process id, and ``NODE``, which has the directory's
 identity. The name is an ephemeral node of the metadata, ``/triplicate/<INSTANCEID>/nodes/<node id>``: JSON with ``v`` (1), ``node``,
-``address``, ``directory`` (the identity) and ``life``, drawn at each start; ``tls`` (true) where the server of clients has TLS; ``places`` (true)
-where the release knows placements of databases.
+``address``, ``directory`` (the identity) and ``life``, drawn at each start; ``tls`` (true) where the server of clients has TLS;
+``places`` (true) where the release knows placements of databases.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class NodeRegistration:
     life: str
     has_tls: bool = False
     """Whether its PostgreSQL server offers or requires TLS."""
-    knows_placement: bool = True
+    knows_placement: bool = False
     """Whether it has copies only where it is chosen for them. Earlier releases refuse to read databases with a placement."""
 
 
@@ -158,7 +158,7 @@ class NodeRegistrar:
         self._tree = tree
         self._path = own_paths.node_path(own_root, node_id)
         self._life = host.entropy.stream("node.life").randbytes(8).hex()
-        self._own = NodeRegistration(node_id, address, directory, self._life, has_tls)
+        self._own = NodeRegistration(node_id, address, directory, self._life, has_tls, knows_placement=True)
         self._held_by = 0
 
     @property

@@ -230,6 +230,7 @@ class LocalDatabase:
 
 class LocalDatabases:
     starting = False
+    is_partial = False
 
     def __init__(self) -> None:
         self.shop = LocalDatabase()
