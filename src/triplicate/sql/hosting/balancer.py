@@ -14,7 +14,7 @@ from triplicate.client import Client
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import BadVersion, NodeExists, NoNode, SessionExpired, SqlError, TriplicateError
 from triplicate.metadata import SetData, Watch, own_paths
-from triplicate.runtime import Backoff, Host, Metrics, first_of, map_bounded, sleep
+from triplicate.runtime import Backoff, Host, Metrics, deadline_after, first_of, map_bounded, shielded, sleep, timeout_at
 from triplicate.sql.core.placement import CopyChange, LeaderMove, PlacedNode, plan_copies, plan_leaders, shortages
 from triplicate.sql.hosting.cluster_placement import StoredDatabase, stored_databases
 from triplicate.sql.hosting.database_directory import encode_info
@@ -34,6 +34,7 @@ MOVES_AT_ONCE = 8
 MOVES_PER_ROUND = 64
 MOVE_LIMIT_S = 15.0
 """Time limit of one move of a leader, in addition to the limit of its transactions."""
+WITHDRAW_LIMIT_S = 3.0
 PUT_OFF_S = 60.0
 """Time for which a move that failed is not tried again."""
 
@@ -78,6 +79,16 @@ class Balancer:
                     backoff.reset()
         finally:
             self._show(elected=False)
+            await shielded(self._withdraw())
+
+    async def _withdraw(self) -> None:
+        """Let another node be elected. When the metadata do not answer, this node's election ends with the session."""
+        try:
+            async with timeout_at(deadline_after(self._host.clock, WITHDRAW_LIMIT_S)):
+                if await self._is_elected():
+                    await self._tree.delete(self._path)
+        except (TriplicateError, TimeoutError) as error:
+            self._trace("node.withdraw", error=repr(error))
 
     def _trace(self, kind: str, **facts: object) -> None:
         self._host.trace(kind, node=self._settings.node_id, **facts)

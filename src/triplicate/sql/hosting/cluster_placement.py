@@ -11,7 +11,7 @@ from triplicate.errors import ArgumentError, BadVersion, FormatError, NoNode, Sq
 from triplicate.metadata import SetData, own_paths
 from triplicate.replica import candidates_of, leader_of
 from triplicate.runtime import map_bounded
-from triplicate.sql.core.placement import COPIES_MAX, PlacedDatabase, Placement, shortages
+from triplicate.sql.core.placement import COPIES_MAX, EVERYWHERE, PlacedDatabase, Placement, expected_nodes, shortages
 from triplicate.sql.hosting.database_directory import DatabaseInfo, database_names, decode_info, encode_info, read_info
 from triplicate.sql.hosting.placed_nodes import (
     ATTEMPTS,
@@ -46,6 +46,16 @@ async def stored_databases(client: Client) -> list[StoredDatabase]:
     names = await database_names(client)
     found = await map_bounded(partial(_stored, client), names, most=READS_AT_ONCE, name="databases")
     return [one for one in found if one is not None]
+
+
+async def placed_databases(client: Client) -> list[PlacedDatabase]:
+    """All databases with their placement and their state, by name, without those that cannot be read."""
+    return [one.placed for one in await stored_databases(client)]
+
+
+def expected_copies(info: DatabaseInfo, nodes: Sequence[ListedNode]) -> frozenset[str]:
+    """The nodes that are to have copies of a database that may lead."""
+    return expected_nodes(info.placement, [one.placed() for one in nodes])
 
 
 async def _stored(client: Client, name: str) -> StoredDatabase | None:
@@ -117,6 +127,17 @@ def _require_nodes(name: str, placement: Placement, nodes: Sequence[ListedNode])
             f"database {name} would have {one.expected} copies, and only {one.able} nodes are able to have one",
             hint="triplicate node list shows the nodes. Start more nodes, or ask for fewer copies.",
         )
+
+
+async def new_placement(client: Client, name: str, placement: Placement) -> Placement:
+    """The placement for a database that is to be made.
+
+    Raises:
+        SqlError: 42704, no such node; 55000, too few nodes are able to have the copies. ArgumentError: the placement is not valid.
+    """
+    if placement != EVERYWHERE:
+        _require_nodes(name, check_placement(placement), await listed_nodes(client))
+    return placement
 
 
 async def drain_node(client: Client, name: str) -> NodeEntry:

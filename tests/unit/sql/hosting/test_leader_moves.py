@@ -11,13 +11,13 @@ from tests.unit.sql.cluster import Cluster, run, state_of
 from tests.unit.sql.placement_rig import BY_HAND, create, led_by, play_placed
 from triplicate.errors import SqlError
 from triplicate.metadata import own_paths
-from triplicate.sql.core.placement import Placement
+from triplicate.sql.core.placement import EVERYWHERE, Placement
 from triplicate.sql.hosting.leader_moves import choose_leader, move_leader
 
 LIMIT_S = 20.0
 
 
-async def three_nodes(cluster: Cluster, placement: Placement = Placement(weight=2.0)) -> None:
+async def three_nodes(cluster: Cluster, placement: Placement = EVERYWHERE) -> None:
     for name in ("n1", "n2", "n3"):
         await cluster.start(name, BY_HAND)
     admin = await create(cluster, "db", placement)
@@ -136,7 +136,7 @@ def test_a_read_only_copy_never_leads(tmp_path: Path) -> None:
         admin = cluster.client("admin")
         assert await led_by(admin, "db") == "n1"
         for target in ("n2", ""):
-            with pytest.raises(SqlError, match="read-only|no other node"):
+            with pytest.raises(SqlError, match=r"read-only|no other node"):
                 await choose_leader(admin, "db", target)
         await cluster.nodes.pop("n1").stop()
         await asyncio.sleep(0.5)
