@@ -55,6 +55,11 @@ def clusters(draw: st.DrawFn) -> tuple[list[PlacedDatabase], list[PlacedNode]]:
     return draw(databases_on(nodes)), nodes
 
 
+def takes(node: PlacedNode) -> bool:
+    """Whether a node can be given copies and leaders."""
+    return node.is_registered and not node.is_draining
+
+
 def with_copies(databases: list[PlacedDatabase], nodes: list[PlacedNode]) -> list[PlacedDatabase]:
     """The databases after all plans of copies were carried out."""
     for _ in range(100):
@@ -94,9 +99,9 @@ def test_each_database_gets_its_copies_on_nodes_that_stay(cluster: tuple[list[Pl
         assert len(placement.nodes) <= placement.copies
         if after.name not in short:
             assert len(placement.nodes) == placement.copies
-            assert all(known[node].keeps for node in placement.nodes)
+            assert not any(known[node].is_draining or known[node].is_gone for node in placement.nodes)
         new = set(placement.nodes) - set(before.placement.nodes)
-        assert all(known[node].is_able for node in new)
+        assert all(takes(known[node]) for node in new)
 
 
 @FEW
@@ -124,7 +129,7 @@ def test_leaders_move_to_copies_that_may_lead_and_stay_where_all_is_well(cluster
     databases, nodes = cluster
     known = {node.name: node for node in nodes}
     for before, after in zip(databases, with_leaders(databases, nodes), strict=True):
-        able = [name for name in before.served_on if before.placement.is_chosen(name) and name in known and known[name].is_able]
+        able = [name for name in before.served_on if before.placement.is_chosen(name) and takes(known[name])]
         if not before.leader or not able:
             assert after.leader == before.leader
             continue

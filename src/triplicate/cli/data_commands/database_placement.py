@@ -18,7 +18,7 @@ NO_NODE = "none"
 MOVE_LIMIT_S = 60.0
 
 
-class CopyNumber(click.ParamType):
+class CopyNumber(click.ParamType[str]):
     """A number of copies, or ``all``."""
 
     name = "copies"

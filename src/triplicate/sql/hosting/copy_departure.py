@@ -19,8 +19,8 @@ class CopyDepartures:
     def __init__(self, client: Client, node_id: str) -> None:
         self._client = client
         self._node_id = node_id
-        self._positions: dict[bytes, int] = {}
-        """Of the copies when it was first seen that they are no longer expected, by the identity of the database."""
+        self._positions: dict[bytes, int | None] = {}
+        """Of the copies when it was first seen that they are no longer expected, by the identity of the database. None: not open yet."""
 
     @property
     def is_empty(self) -> bool:
@@ -29,7 +29,9 @@ class CopyDepartures:
     def begin(self, hosted: HostedDatabase) -> None:
         """The copy is no longer expected here. Idempotent."""
         hosted.is_leaving = True
-        self._positions.setdefault(hosted.info.identity, hosted.database.position)
+        if self._positions.get(hosted.info.identity) is None:
+            is_open = hosted.replica.opened.done()
+            self._positions[hosted.info.identity] = hosted.database.position if is_open else None
 
     def end(self, hosted: HostedDatabase) -> None:
         """The copy is expected here, or was given up. Idempotent."""
@@ -42,7 +44,8 @@ class CopyDepartures:
         Raises:
             TriplicateError: the metadata do not answer.
         """
-        if hosted.role in (Role.LEADER, Role.CANDIDATE):
+        position = self._positions[hosted.info.identity]
+        if position is None or hosted.role in (Role.LEADER, Role.CANDIDATE):
             return False
         client, name = self._client, hosted.info.name
         await client.metadata.tree.sync(client.metadata.own_root)
@@ -53,4 +56,4 @@ class CopyDepartures:
         path = own_paths.database_path(client.metadata.own_root, name)
         positions = {one.node_id: one.position for one in await candidates_of(client.metadata.tree, path) if one.role in _FOLLOWS}
         expected = expected_nodes(info.placement, [one.placed() for one in await listed_nodes(client)])
-        return may_leave(self._node_id, expected, positions, self._positions[hosted.info.identity])
+        return may_leave(self._node_id, expected, positions, position)

@@ -88,7 +88,9 @@ class HostingLoop:
             return False
         for name, info in infos.items():
             if info is not None and name not in self._databases.hosted and await self._is_wanted(info, is_draining=own.is_draining):
-                self._host_database(info)
+                hosted = self._host_database(info)
+                if not info.placement.assigns(self._parts.settings.node_id, is_draining=own.is_draining):
+                    self._departures.begin(hosted)
         self._databases.is_partial = not infos.keys() <= self._databases.hosted.keys()
         return None not in infos.values()
 
@@ -170,10 +172,11 @@ class HostingLoop:
         info = infos.get(name)
         return name not in infos or (info is not None and info.identity != hosted.info.identity)
 
-    def _host_database(self, info: DatabaseInfo) -> None:
+    def _host_database(self, info: DatabaseInfo) -> HostedDatabase:
         hosted = HostedDatabase(self._parts, info)
         self._databases.add(hosted)
         self._tasks[info.name] = self._scope.spawn(hosted.run(), name=f"database {info.name}")
+        return hosted
 
     async def _stop_hosting(self, hosted: HostedDatabase, infos: DatabaseList) -> None:
         """Stop hosting a database. The copy is moved when the database was renamed, deleted when it was dropped, and kept otherwise.

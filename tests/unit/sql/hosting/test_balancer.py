@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.sql.cluster import Cluster, run
-from tests.unit.sql.placement_rig import BALANCED, create, hosted_by, led_by, play_placed
+from tests.unit.sql.placement_rig import BALANCED, create, hosted_by, hosts, led_by, play_placed
 from triplicate.metadata import Tree
 from triplicate.runtime import Metrics
 from triplicate.sql import database_info, drop_database
@@ -41,7 +41,9 @@ def test_a_database_has_copies_on_the_chosen_nodes_and_on_no_other(tmp_path: Pat
         admin = await create(cluster, "db", Placement(copies=2))
         nodes = await chosen(cluster, "db")
         assert len(nodes) == 2
-        await hosted_by(cluster, "db", nodes)
+        while not nodes <= await hosts(cluster, "db"):
+            await asyncio.sleep(0.01)
+        assert await hosts(cluster, "db") == nodes
         session = await (await cluster.leader()).session()
         await run(session, "create table t(a)")
         (other,) = set(NAMES) - nodes
@@ -164,7 +166,7 @@ def test_a_plan_that_an_operator_has_overtaken_is_not_carried_out(tmp_path: Path
                 await drain_node(cluster.client("operator"), "n1")
 
         client = cluster.client("balancer")
-        client.metadata.tree = InterferingTree(client.metadata.tree, interfere)  # type: ignore[assignment]
+        client.metadata.tree = InterferingTree(client.metadata.tree, interfere)
         balancer = Balancer(cluster.stage.host, client, BALANCED)
         facts = await placement_version(admin), await listed_nodes(admin), await stored_databases(admin)
         await balancer._carry_out(*facts)
