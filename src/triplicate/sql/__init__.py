@@ -28,15 +28,6 @@ from triplicate.sql.core.schema_changes import (
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.engine.sql_database import SqlDatabase
-from triplicate.sql.hosting.cluster_placement import (
-    alter_placement,
-    drain_node,
-    expected_copies,
-    new_placement,
-    placed_databases,
-    set_node_weight,
-    undrain_node,
-)
 from triplicate.sql.hosting.connection_string import connection_string
 from triplicate.sql.hosting.database_directory import (
     LEASE_S,
@@ -58,6 +49,15 @@ from triplicate.sql.hosting.hosted_database import HostedDatabase
 from triplicate.sql.hosting.hosted_databases import HostedDatabases
 from triplicate.sql.hosting.leader_moves import choose_leader, move_leader
 from triplicate.sql.hosting.placed_nodes import ListedNode, NodeEntry, listed_nodes, remove_node
+from triplicate.sql.hosting.placement_changes import (
+    alter_placement,
+    drain_node,
+    expected_copies,
+    new_placement,
+    placed_databases,
+    set_node_weight,
+    undrain_node,
+)
 from triplicate.sql.pg import PostgresServer, ServerLimits, ServerSecurity
 
 __all__ = [

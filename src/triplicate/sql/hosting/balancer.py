@@ -16,10 +16,10 @@ from triplicate.errors import BadVersion, NodeExists, NoNode, SessionExpired, Sq
 from triplicate.metadata import SetData, Watch, own_paths
 from triplicate.runtime import Backoff, Host, Metrics, deadline_after, first_of, map_bounded, shielded, sleep, timeout_at
 from triplicate.sql.core.placement import CopyChange, LeaderMove, PlacedNode, plan_copies, plan_leaders, shortages
-from triplicate.sql.hosting.cluster_placement import StoredDatabase, stored_databases
 from triplicate.sql.hosting.database_directory import encode_info
 from triplicate.sql.hosting.leader_moves import move_leader
 from triplicate.sql.hosting.placed_nodes import ListedNode, listed_nodes, placement_change, placement_version
+from triplicate.sql.hosting.placement_changes import StoredDatabase, stored_databases
 
 RETRY_FIRST_S = 0.1
 RETRY_LONGEST_S = 5.0

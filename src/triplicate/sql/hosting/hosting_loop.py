@@ -129,7 +129,7 @@ class HostingLoop:
         await self._end(hosted)
         self._departures.end(hosted)
         await self._change_files(hosted.info.name, delete_copy, self._path(hosted.info.name))
-        self._parts.host.trace("node.copy_given_away", node=self._parts.settings.node_id, database=hosted.info.name)
+        self._parts.host.trace("node.copy_left", node=self._parts.settings.node_id, database=hosted.info.name)
 
     def _path(self, name: str) -> str:
         return str(database_file(self._parts.settings.directory, name))

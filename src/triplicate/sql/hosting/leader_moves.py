@@ -8,9 +8,9 @@ from triplicate.metadata import Tree, own_paths
 from triplicate.replica import Role, candidate_of, encode_handover, leader_of
 from triplicate.runtime import deadline_after, shielded, sleep, timeout_at
 from triplicate.sql.core.placement import best_leader
-from triplicate.sql.hosting.cluster_placement import stored_databases
 from triplicate.sql.hosting.database_directory import database_info
 from triplicate.sql.hosting.placed_nodes import listed_nodes, no_such_node
+from triplicate.sql.hosting.placement_changes import stored_databases
 
 POLL_S = 0.05
 WITHDRAW_LIMIT_S = 5.0
@@ -35,7 +35,7 @@ async def move_leader(client: Client, name: str, target: str, limit_s: float) ->
         raise SqlError(
             "55P03",
             f"node {target} does not lead database {name} within {limit_s:g} s; the request is withdrawn",
-            hint="A long statement runs on the leader, or the other copy is behind: triplicate database show tells.",
+            hint="A long statement runs on the leader, or the other copy is behind, see triplicate database show.",
         ) from None
     finally:
         await shielded(_withdraw(client, path))

@@ -16,8 +16,8 @@ from triplicate.runtime import Metrics
 from triplicate.sql import database_info, drop_database
 from triplicate.sql.core.placement import Placement
 from triplicate.sql.hosting.balancer import Balancer
-from triplicate.sql.hosting.cluster_placement import alter_placement, drain_node, stored_databases, undrain_node
 from triplicate.sql.hosting.placed_nodes import listed_nodes, placement_version, remove_node
+from triplicate.sql.hosting.placement_changes import alter_placement, drain_node, stored_databases, undrain_node
 
 NAMES = ("n1", "n2", "n3")
 

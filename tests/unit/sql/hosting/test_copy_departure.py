@@ -13,10 +13,10 @@ from tests.unit.sql.placement_rig import BY_HAND, create, hosted_by, led_by, pla
 from tests.waiting import eventually
 from triplicate.sql.core.placement import Placement
 from triplicate.sql.hosting import copy_departure, hosting_loop
-from triplicate.sql.hosting.cluster_placement import alter_placement, drain_node
 from triplicate.sql.hosting.copy_departure import CopyDepartures
 from triplicate.sql.hosting.hosted_database import HostedDatabase
 from triplicate.sql.hosting.leader_moves import move_leader
+from triplicate.sql.hosting.placement_changes import alter_placement, drain_node
 
 LOOKS = 5
 

@@ -13,7 +13,6 @@ from triplicate.errors import ArgumentError, SqlError
 from triplicate.metadata import own_paths
 from triplicate.sql import database_info
 from triplicate.sql.core.placement import EVERYWHERE, Placement
-from triplicate.sql.hosting.cluster_placement import alter_placement, drain_node, new_placement, set_node_weight, undrain_node
 from triplicate.sql.hosting.database_directory import DatabaseInfo, decode_info, encode_info
 from triplicate.sql.hosting.placed_nodes import (
     NodeEntry,
@@ -24,6 +23,7 @@ from triplicate.sql.hosting.placed_nodes import (
     placement_version,
     remove_node,
 )
+from triplicate.sql.hosting.placement_changes import alter_placement, drain_node, new_placement, set_node_weight, undrain_node
 
 PLACED = DatabaseInfo("db", b"i" * 16, "database.db", 1, 750, placement=Placement(2, ("n1", "n2"), ("n3",), 2.5, "n2"))
 
