@@ -14,11 +14,10 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.metadata import SetData
     from triplicate.metadata.core.tree import ANY_VERSION
     from triplicate.sql.hosting import balancer
-
-    change = balancer.placement_change
+    from triplicate.sql.hosting.placed_nodes import placement_change
 
     def unchecked(client: Client, version: int) -> SetData:
-        return replace(change(client, version), version=ANY_VERSION)
+        return replace(placement_change(client, version), version=ANY_VERSION)
 
     patch(balancer, "placement_change", unchecked)
     patch(balancer, "SetData", lambda path, data, version: SetData(path, data))
