@@ -15,4 +15,4 @@ def apply(patch: Any) -> None:
     async def deaf(self: HostedDatabase) -> None:
         return None
 
-    patch(HostedDatabase, "_watch_administrator", deaf)
+    patch(HostedDatabase, "_watch_entry", deaf)

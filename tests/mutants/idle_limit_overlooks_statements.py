@@ -14,6 +14,6 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     def expire(self: InteractiveTransaction) -> None:
-        self._expire(SqlError("25P03", "the transaction held the writer and was idle"))
+        self.expire(SqlError("25P03", "the transaction held the writer and was idle"))
 
     patch(InteractiveTransaction, "_check_idle", expire)

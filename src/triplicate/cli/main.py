@@ -48,7 +48,9 @@ COMMANDS: dict[str, Subcommand] = {
         "triplicate.cli.data_commands.ledger_command:ledger", "Create, append to, read, follow, check, recover and delete ledgers."
     ),
     "log": Subcommand("triplicate.cli.data_commands.log_command:log", "Create, append to, read, follow, maintain and delete logs."),
-    "node": Subcommand("triplicate.cli.server_commands.node_command:node", "Run a database node until SIGTERM or Ctrl-C."),
+    "node": Subcommand(
+        "triplicate.cli.server_commands.node_command:node", "Run a database node, or list and drain the nodes of a cluster."
+    ),
     "database": Subcommand(
         "triplicate.cli.data_commands.database_command:database", "Create, list, show, rename, drop and undelete databases."
     ),

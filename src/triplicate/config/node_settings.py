@@ -11,7 +11,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """One process that keeps a copy of every database and serves PostgreSQL's protocol."""
+    """One process that keeps copies of databases and serves PostgreSQL's protocol."""
 
     node_id: str = setting("node-1", "Name of this node, unique in the cluster.")
     directory: str = setting("node", "Directory of the database copies.")
@@ -289,6 +289,36 @@ class NodeSettings:
         unit="seconds",
         low=0,
         high=3600,
+    )
+    handover_limit_s: float = setting(
+        5.0,
+        "A leader that gives way to another node waits this long for the transaction that holds the writer, and then ends it with 57P01. "
+        "Should be shorter than node.writer_wait_s.",
+        unit="seconds",
+        low=0,
+        high=600,
+    )
+    balance_interval_s: float = setting(
+        2.0,
+        "Interval at which the elected balancer compares the placement of databases with its plan. It grows to 30 times as long while "
+        "there is nothing to do. 0: this node does not stand for the election of the balancer.",
+        unit="seconds",
+        low=0,
+        high=3600,
+    )
+    balance_settle_s: float = setting(
+        10.0,
+        "Leaders are evened out only when nodes and leaders have not changed for this time. Leaders on draining nodes move at once.",
+        unit="seconds",
+        low=0,
+        high=86_400,
+    )
+    absent_node_limit_s: float = setting(
+        600.0,
+        "A node that does not run for this time loses its copies of databases with a number of copies: other nodes are chosen for them.",
+        unit="seconds",
+        low=0,
+        high=31_536_000,
     )
     report_interval_s: float = setting(1.0, "Interval at which a follower publishes its position.", unit="seconds", low=0.05, high=600)
     retry_first_s: float = setting(0.05, "First delay after a failed read, apply or take-over.", unit="seconds", low=0.001, high=60)

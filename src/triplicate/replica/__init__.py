@@ -4,7 +4,7 @@ from triplicate.replica.core.lease import Lease
 from triplicate.replica.core.lease import wait_s as lease_wait_s
 from triplicate.replica.core.read_confirmation import ReadConfirmation, SentAppend
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
-from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of
+from triplicate.replica.election import UNREADABLE, Candidate, Election, candidate_of, candidates_of, encode_handover, leader_of
 from triplicate.replica.failure_detector import FailureDetector, PeerLoss
 from triplicate.replica.node_parts import NodeParts
 from triplicate.replica.replica import Replica, ReplicaSettings
@@ -31,7 +31,9 @@ __all__ = [
     "SnapshotSettings",
     "StateCopy",
     "StateMachine",
+    "candidate_of",
     "candidates_of",
+    "encode_handover",
     "leader_of",
     "lease_wait_s",
     "set_aside_copy",

@@ -2,7 +2,9 @@
 
 The election is needed for liveness only. Two leaders at once do no harm: the log has one writer, and a node that takes it over fences the
 other. Below the replica's node are ``candidates/<node id>`` and ``leader``, all ephemeral, with node, address and position as
-JSON. A candidate's node also contains the state of its copy.
+JSON. A candidate's node also contains the state of its copy. ``handover``, ephemeral as well, is the request that another node lead: JSON
+with ``v`` (1) and ``node``. It exists while the requesting process waits. The leader gives way to that node, and other candidates let it
+be first.
 """
 
 from __future__ import annotations
@@ -31,6 +33,11 @@ SILENCE_HOLDS_S = 1.0
 """A silent leader is deposed within this time or not at all. If the metadata service answers later, this node may have been cut off itself,
 and the leader may answer again.
 """
+HANDOVER_DELAY_S = 2.0
+"""Delay of a candidate in favour of the node that was requested as the leader."""
+RECHECK_S = 0.2
+"""Interval at which a position, and the permission to lead, are read again."""
+FORMAT_OF_HANDOVER = 1
 _SMALL_DELAY_S = 0.02
 _UNABLE = frozenset(["diverged", "failed", UNREADABLE])
 """Roles of copies that do not stand for election."""
@@ -111,6 +118,21 @@ async def candidates_of(tree: Tree, path: str) -> list[Candidate]:
     return [candidate for candidate in candidates if candidate is not None]
 
 
+def encode_handover(node_id: str) -> bytes:
+    """The content of a request that a node lead."""
+    return json.dumps({"v": FORMAT_OF_HANDOVER, "node": node_id}, sort_keys=True, separators=(",", ":")).encode()
+
+
+async def requested_leader(tree: Tree, path: str) -> str:
+    """The id of the node that is to lead the replica with the node `path`. Empty without a request, or if it cannot be read."""
+    try:
+        data, _ = await tree.get(f"{path}/handover")
+        fields = json.loads(data)
+        return str(fields["node"]) if fields["v"] == FORMAT_OF_HANDOVER else ""
+    except (NoNode, ValueError, KeyError, TypeError):
+        return ""
+
+
 class Election:
     """One node's part in the election of one replica's leader.
 
@@ -121,6 +143,7 @@ class Election:
         holds_name: whether this process holds `node_id` in the cluster. Only such a process creates its candidate's node, and deletes one
             that another session has left with this name.
         gone: waits until the process at an address has ended or is silent. None: only the end of its session counts.
+        lead_delay_s: returns the additional time to wait if there are other candidates, or None while this node must not lead.
     """
 
     def __init__(
@@ -134,6 +157,7 @@ class Election:
         delay_s: float,
         holds_name: Callable[[], bool] = lambda: True,
         gone: Callable[[str], Coroutine[Any, Any, PeerLoss]] | None = None,
+        lead_delay_s: Callable[[], float | None] = lambda: 0.0,
     ) -> None:
         self._host = host
         self._tree = tree
@@ -145,6 +169,7 @@ class Election:
         self._delay_s = delay_s
         self._holds_name = holds_name
         self._gone = gone
+        self._lead_delay_s = lead_delay_s
         self._chance = host.entropy.stream(f"replica.election.{path}")
         self._reported: tuple[Candidate, int] | None = None
         self._check_at_s = 0.0
@@ -226,8 +251,12 @@ class Election:
                 try:
                     data, stat = await self._tree.get(self._leader_path)
                 except NoNode:
-                    await self._wait_for_others(position(), handicap_s, departed)
-                    if await self.create_leader_node(position()):
+                    delay_s = self._lead_delay_s()
+                    if delay_s is None:
+                        await first_of([_changed(watch), sleep(self._host.clock, RECHECK_S)], name="permission to lead")
+                        continue
+                    await self._wait_for_others(position(), handicap_s + delay_s, departed)
+                    if self._lead_delay_s() is not None and await self.create_leader_node(position()):
                         return
                     continue
                 if stat.ephemeral_owner == self._tree.session_id:
@@ -350,9 +379,41 @@ class Election:
         others = [other for other in candidates if other.node_id not in (self._node_id, departed) and other.serves]
         if any(other.position > position for other in others):
             delay_s += self._delay_s
+        requested = await requested_leader(self._tree, self._path)
+        if requested == self._node_id:
+            delay_s = 0.0
+        elif any(other.node_id == requested for other in others):
+            delay_s += HANDOVER_DELAY_S
         if others:
             delay_s += handicap_s
         await sleep(self._host.clock, delay_s)
+
+    async def asked_to_hand_over(self, position: Callable[[], int]) -> str:
+        """Wait until this leader should give way to another node: one was requested, and its copy has reached the position that this copy
+        had when the request was seen.
+
+        Args:
+            position: returns the present position of this copy.
+
+        Returns:
+            The id of the other node.
+        """
+        watch = self._tree.watch(f"{self._path}/handover")
+        requested, reached = "", 0
+        try:
+            while True:
+                before, requested = requested, await requested_leader(self._tree, self._path)
+                if requested in ("", self._node_id):
+                    await watch.changed()
+                    continue
+                if requested != before:
+                    reached = position()
+                candidate = await candidate_of(self._tree, self._path, requested)
+                if candidate is not None and candidate.serves and candidate.position >= reached:
+                    return requested
+                await first_of([_changed(watch), sleep(self._host.clock, RECHECK_S)], name="handover")
+        finally:
+            watch.close()
 
 
 def _read_leader(data: bytes) -> Candidate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,6 +31,8 @@ VERIFY_READ_S = 30.0
 """Time limit for reading the entry before the position of a copy under suspicion."""
 LEAVE_LIMIT_S = 3.0
 """Time limit for deleting the nodes of a replica that ends. Otherwise they expire with its session."""
+HANDOVER_PAUSE_S = 1.0
+"""Pause after a handover that did not take place, before another is tried."""
 GIVE_UP_LIMIT_S = 10.0
 """Time limit for closing the log of a leader that resigns. Otherwise the next take-over recovers it."""
 
@@ -61,6 +63,10 @@ class _FetchedEntries(NamedTuple):
     """Whether a limit ended them, so that further entries may be ready."""
 
 
+class _HandedOver(ReplicaError):
+    """This leader gives way to another node. Everything that ran has ended."""
+
+
 class Replica:
     """Runs one state machine over one log. `run` ends when it is cancelled or the copy has diverged. It is called once, because it closes
     the machine.
@@ -70,6 +76,8 @@ class Replica:
         owner: this node's name, recorded as the log's owner.
         on_role: called on the loop with each new role.
         snapshots: makes and loads the machine's snapshots; None for a machine without snapshots.
+        drain: makes the leading machine accept nothing more and waits for what runs; returns whether that has ended. If it has not, the
+            machine accepts again. None: the leader ignores requests that another node lead.
     """
 
     def __init__(
@@ -83,6 +91,7 @@ class Replica:
         settings: ReplicaSettings | None = None,
         on_role: Callable[[Role], None] = lambda role: None,
         snapshots: SnapshotKeeper | None = None,
+        drain: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         self._host = host
         self._logs = logs
@@ -93,6 +102,7 @@ class Replica:
         self._settings = settings or ReplicaSettings()
         self._on_role = on_role
         self._snapshots = snapshots
+        self._drain = drain
         chance = self._chance = host.entropy.stream(f"replica.retry.{log}")
         self._backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, chance)
         self._handicap = Backoff(self._settings.handicap_first_s, self._settings.handicap_longest_s, chance)
@@ -326,9 +336,13 @@ class Replica:
                 if self._snapshots is not None:
                     scope.spawn(self._snapshots.run(), name="snapshots")
                     scope.spawn(self._snapshots.truncate_log(), name="truncation")
+                if self._drain is not None:
+                    scope.spawn(self._hand_over(self._drain), name="handover")
                 await self._machine.lead(writer, self._serves)
         except (Diverged, SessionExpired):
             raise
+        except _HandedOver as handed_over:
+            self._host.trace("replica.handed_over", log=self._log, position=self.position, to=str(handed_over))
         except LogFenced as error:
             self._host.trace("replica.fenced", log=self._log, epoch=writer.epoch, error=str(error))
         except TriplicateError as error:
@@ -345,6 +359,23 @@ class Replica:
     def _serves(self) -> None:
         self._become(Role.LEADER)
         self._backoff.reset()
+
+    async def _hand_over(self, drain: Callable[[], Awaitable[bool]]) -> None:
+        """Wait for a request that another node lead, and end this leadership when nothing runs in it any more.
+
+        Raises:
+            _HandedOver: the other node should lead. Its text is the node's id.
+        """
+        while True:
+            try:
+                requested = await self._election.asked_to_hand_over(lambda: self.position)
+                if self.role is Role.LEADER and await drain():
+                    raise _HandedOver(requested)
+            except MetadataError as error:
+                self._host.trace("replica.retry", log=self._log, during="handover", error=repr(error))
+            else:
+                self._host.trace("replica.not_handed_over", log=self._log, to=requested)
+            await sleep(self._host.clock, HANDOVER_PAUSE_S)
 
     async def _keep_leader_node(self, writer: LogWriter) -> None:
         """Recreate the leader's node whenever it has expired with a session, unless another node has taken the log over.

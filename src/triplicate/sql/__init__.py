@@ -7,6 +7,7 @@ from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.committed_changes import ChangeType, CommittedChange, CommittedTransaction
 from triplicate.sql.core.interface import Row, StatementKind
 from triplicate.sql.core.parameter_binding import Parameters
+from triplicate.sql.core.placement import EVERYWHERE, PlacedDatabase, Placement
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -62,10 +63,22 @@ from triplicate.sql.hosting.database_node import DatabaseNode
 from triplicate.sql.hosting.dropping import DroppedDatabase, drop_database, dropped_databases, rename_database, undelete_database
 from triplicate.sql.hosting.hosted_database import HostedDatabase
 from triplicate.sql.hosting.hosted_databases import HostedDatabases
+from triplicate.sql.hosting.leader_moves import choose_leader, move_leader
+from triplicate.sql.hosting.placed_nodes import ListedNode, NodeEntry, listed_nodes, remove_node
+from triplicate.sql.hosting.placement_changes import (
+    alter_placement,
+    drain_node,
+    expected_copies,
+    new_placement,
+    placed_databases,
+    set_node_weight,
+    undrain_node,
+)
 from triplicate.sql.hosting.restoring import NewDatabase
 from triplicate.sql.pg import PostgresServer, ServerLimits, ServerSecurity
 
 __all__ = [
+    "EVERYWHERE",
     "LEASE_S",
     "LONGEST_LEASE_S",
     "Administrator",
@@ -86,9 +99,13 @@ __all__ = [
     "HostedDatabase",
     "HostedDatabases",
     "InProcessSession",
+    "ListedNode",
     "NewDatabase",
+    "NodeEntry",
     "NodeSettings",
     "Parameters",
+    "PlacedDatabase",
+    "Placement",
     "PostgresServer",
     "PreparedCache",
     "Row",
@@ -111,8 +128,10 @@ __all__ = [
     "Target",
     "Transaction",
     "Value",
+    "alter_placement",
     "back_up_database",
     "changes",
+    "choose_leader",
     "clone_database",
     "connection_string",
     "create_database",
@@ -121,21 +140,30 @@ __all__ = [
     "database_names",
     "decode_header",
     "decode_transaction",
+    "drain_node",
     "drop_database",
     "dropped_databases",
+    "expected_copies",
     "export_database",
     "fold",
     "import_database",
+    "listed_nodes",
     "login_secret",
+    "move_leader",
+    "new_placement",
     "parse_number",
     "parse_time",
+    "placed_databases",
     "read_info",
     "registered_nodes",
+    "remove_node",
     "rename_database",
     "restore_database",
     "set_administrator",
+    "set_node_weight",
     "table_change",
     "undelete_database",
+    "undrain_node",
     "verify_backup",
     "wait_for_leader",
 ]

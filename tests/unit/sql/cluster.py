@@ -33,6 +33,7 @@ SETTINGS = NodeSettings(
     peer_probe_interval_s=0,
     writer_wait_s=2.0,
     reader_threads=1,
+    balance_interval_s=0,
 )
 
 

@@ -8,6 +8,16 @@ from datetime import UTC, datetime
 import click
 
 from triplicate.cli.data_commands import backup_commands
+from triplicate.cli.data_commands.database_placement import (
+    alter,
+    copies_option,
+    copies_text,
+    missing_copies,
+    move_leader_command,
+    placed,
+    readers_option,
+    weight_option,
+)
 from triplicate.cli.data_commands.log_keys import key_option
 from triplicate.cli.data_commands.snapshot_requests import request_snapshot, snapshot_facts, time_text, verdict
 from triplicate.cli.terminal.client_run import run_with_client
@@ -21,6 +31,7 @@ from triplicate.log import Logs
 from triplicate.replica import Candidate
 from triplicate.security import read_secret_file
 from triplicate.sql import (
+    EVERYWHERE,
     LEASE_S,
     LONGEST_LEASE_S,
     Administrator,
@@ -31,6 +42,9 @@ from triplicate.sql import (
     database_names,
     drop_database,
     dropped_databases,
+    expected_copies,
+    listed_nodes,
+    new_placement,
     rename_database,
     set_administrator,
     undelete_database,
@@ -87,11 +101,23 @@ def database() -> None:
     help="The role that may do everything in it. Nodes with node.authentication = scram need one.",
 )
 @_password_file
+@copies_option
+@readers_option
+@weight_option
 @_json
 def create(
-    metadata: str | None, name: str, lease_s: float, key_id: str, role: str | None, password_file: str | None, as_json: bool
+    metadata: str | None,
+    name: str,
+    lease_s: float,
+    key_id: str,
+    role: str | None,
+    password_file: str | None,
+    copies: str | None,
+    readers: tuple[str, ...],
+    weight: float | None,
+    as_json: bool,
 ) -> None:
-    """Create an empty database. Running nodes begin to host it by themselves.
+    """Create an empty database. Running nodes begin to host it by themselves: all of them, or as many as --copies says.
 
     The password of the administrator comes from --password-file, or from the variable TRIPLICATE_ADMINISTRATOR_PASSWORD. Without
     --administrator, the role and the password of section database_client of the settings are taken, if there are any.
@@ -106,7 +132,10 @@ def create(
     async def work(client: Client) -> None:
         administrator = None if role is None or password is None else Administrator.of_password(client, role, password)
         logs = Logs(client, client_settings(LogClientSettings))
-        info = await create_database(client, name, logs=logs, lease_s=lease_s, key_id=key_id, administrator=administrator)
+        placement = await new_placement(client, name, placed(EVERYWHERE, copies, readers, weight))
+        info = await create_database(
+            client, name, logs=logs, lease_s=lease_s, key_id=key_id, administrator=administrator, placement=placement
+        )
         if as_json:
             print_json(_facts(info))
         else:
@@ -219,18 +248,26 @@ def show(metadata: str | None, name: str, as_json: bool) -> None:
     """Show a database: its leader, and the copy of each node.
 
     The role of a copy is leader, follower, candidate (elected, and taking the log over), diverged (different from the log and not served;
-    the reason is shown) or failed (it will be opened again soon). The lag is the number of log records behind the most advanced copy.
+    the reason is shown), failed (it will be opened again soon) or missing (expected on a node that reports none). The lag is the number of
+    log records behind the most advanced copy.
     """
 
     async def work(client: Client) -> None:
         info = await database_info(client, name)
+        nodes = await listed_nodes(client)
+        missing = missing_copies(info, nodes)
         if as_json:
-            print_json(_facts(info))
+            expected = len(expected_copies(info, nodes))
+            print_json({**_facts(info), "expected_copies": expected, "missing_on": missing})
             return
-        rows = [(one.node_id, role_of(one, info), one.address, one.position, lag_of(one, info), one.reason) for one in info.nodes]
+        rows: list[tuple[str, str, str, int | str, int | str, str]] = [
+            (one.node_id, shown_role(one, info), one.address, one.position, lag_of(one, info), one.reason) for one in info.nodes
+        ]
+        rows += [(node, "missing", "-", "-", "-", "") for node in missing]
         shown = 6 if any(one.reason for one in info.nodes) else 5
         columns = ("node", "role", "address", "position", "lag", "reason")[:shown]
-        print_table(columns, [row[:shown] for row in rows], right=("position", "lag"), title=f"database {info.name}, log {info.log}")
+        title = f"database {info.name}, log {info.log}: {copies_text(info, nodes)}"
+        print_table(columns, [row[:shown] for row in rows], right=("position", "lag"), title=title)
 
     run_with_client(metadata, work)
 
@@ -305,6 +342,11 @@ def role_of(node: Candidate, info: DatabaseInfo) -> str:
     return node.role or ("leader" if node.node_id == info.leader else "follower")
 
 
+def shown_role(node: Candidate, info: DatabaseInfo) -> str:
+    """The role of a node's copy, and whether it never leads."""
+    return role_of(node, info) + (", read-only" if node.node_id in info.placement.readers else "")
+
+
 def lag_of(node: Candidate, info: DatabaseInfo) -> int:
     """Number of log records that a copy lacks in comparison with the most advanced copy."""
     return max(one.position for one in info.nodes) - node.position
@@ -327,4 +369,11 @@ def _facts(info: DatabaseInfo) -> dict[str, object]:
         for one in info.nodes
     ]
     administrator = None if info.administrator is None else info.administrator.name
-    return {"database": info.name, "log": info.log, "leader": info.leader, "administrator": administrator, "nodes": nodes}
+    placement: dict[str, object] = {"copies": info.placement.copies, "chosen": info.placement.nodes, "read_only_on": info.placement.readers}
+    placement |= {"weight": info.placement.weight, "preferred_leader": info.placement.preferred or None}
+    facts = {"database": info.name, "log": info.log, "leader": info.leader, "administrator": administrator}
+    return {**facts, "placement": placement, "nodes": nodes}
+
+
+database.add_command(alter)
+database.add_command(move_leader_command)

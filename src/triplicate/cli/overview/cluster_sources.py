@@ -240,7 +240,7 @@ class ClusterSources:
                 continue  # Dropped in the meantime.
             most = max((one.position for one in info.nodes), default=0)
             copies = tuple(CopyFacts(one.node_id, one.role, most - one.position, one.reason) for one in info.nodes)
-            yield DatabaseFacts(name, info.leader, copies)
+            yield DatabaseFacts(name, info.leader, copies, info.placement.copies, info.placement.readers)
 
     async def logs(self) -> Listed[LogFacts]:
         """All logs, or those that could be read in time."""

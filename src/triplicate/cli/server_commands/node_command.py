@@ -1,4 +1,4 @@
-"""``triplicate node``: one node, hosting every database of the cluster behind one PostgreSQL port, and every key-value store."""
+"""``triplicate node``: one node, hosting databases of the cluster behind one PostgreSQL port, and key-value stores; commands on nodes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,19 @@ from triplicate.cli.process.audit_log import configure_audit_log
 from triplicate.cli.process.probes import ServedProcess, node_problems, node_readiness
 from triplicate.cli.process.serving import serve_process, warn_of_open_files
 from triplicate.cli.server_commands.resp_door import RespDoor
+from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
 from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
 from triplicate.client import Client
-from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings, RespSettings, SecuritySettings, StoreSettings
+from triplicate.config import (
+    ClientSettings,
+    Configuration,
+    MetadataSettings,
+    NodeSettings,
+    ProcessSettings,
+    RespSettings,
+    SecuritySettings,
+    StoreSettings,
+)
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
 from triplicate.kv import HostedStores
@@ -53,18 +63,37 @@ async def open_cluster_in_time(uri: str, host: Host, access: MetadataAccess) -> 
             await sleep(host.clock, backoff.next_s())
 
 
-@click.command()
+HERE = "triplicate.cli.server_commands.node_placement"
+
+
+@click.group(
+    cls=LazySubcommands,
+    invoke_without_command=True,
+    places={
+        "alter": f"{HERE}:alter",
+        "drain": f"{HERE}:drain",
+        "list": f"{HERE}:list_nodes",
+        "remove": f"{HERE}:remove",
+        "undrain": f"{HERE}:undrain",
+    },
+)
 @settings_options(*SECTIONS)
 @click.option("--parent-pipe", type=int, hidden=True)
 @click.option("--ready-pipe", type=int, hidden=True)
-def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None) -> None:
-    """Run a database node until SIGTERM or Ctrl-C.
+@click.pass_context
+def node(context: click.Context, config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None) -> None:
+    """Run a database node, or list and drain the nodes of a cluster.
 
-    PostgreSQL clients connect to its port and name the database. Every node holds a copy of each database. One node leads a database and
-    accepts its writes. A connection string that names all nodes with target_session_attrs=read-write finds it. With resp.serve, clients
-    of Redis connect to another port and use the key-value stores.
+    Without a subcommand the node runs until SIGTERM or Ctrl-C. PostgreSQL clients connect to its port and name the database. Every node
+    holds a copy of each database, unless the database has a number of copies. One node leads a database and accepts its writes. A
+    connection string that names all nodes with target_session_attrs=read-write finds it. With resp.serve, clients of Redis connect to
+    another port and use the key-value stores.
     """
-    configuration = load_configuration(SECTIONS, config, flags)
+    if context.invoked_subcommand is None:
+        run_node(load_configuration(SECTIONS, config, flags), parent_pipe, ready_pipe)
+
+
+def run_node(configuration: Configuration, parent_pipe: int | None, ready_pipe: int | None) -> None:
     settings = configuration.get(NodeSettings)
     metadata = configuration.get(MetadataSettings)
     if not metadata.uri:

@@ -161,6 +161,26 @@ def node_path(root: str, node_id: str) -> str:
     return f"{nodes_path(root)}/{encode_name(node_id)}"
 
 
+def placement_path(root: str) -> str:
+    """Changed with each change of the placement of databases, so that nodes look at it again. Its version orders such changes."""
+    return f"{root}/placement"
+
+
+def placed_nodes_path(root: str) -> str:
+    """Children: all database nodes that the cluster has had, also those that do not run."""
+    return f"{root}/placed-nodes"
+
+
+def placed_node_path(root: str, node_id: str) -> str:
+    """The weight and the state of a database node."""
+    return f"{placed_nodes_path(root)}/{encode_name(node_id)}"
+
+
+def balancer_path(root: str) -> str:
+    """The node that carries the placement of databases out; ephemeral."""
+    return f"{root}/balancer"
+
+
 def incarnation_path(root: str, bookie_id: str) -> str:
     """The number of times a bookie's disks were replaced."""
     return f"{root}/incarnations/{bookie_id}"

@@ -305,6 +305,10 @@ class Databases(Protocol):
     def starting(self) -> bool:
         """Whether the node may not know all databases yet."""
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether other nodes have databases of which this one has no copy."""
+
     def get(self, name: str) -> Database | None: ...
 
     def names(self) -> list[str]: ...

@@ -179,12 +179,13 @@ class InteractiveTransaction:
         if now < over_at:
             self._idle_timer = self._thread.call_at(over_at, self._check_idle)
             return
-        self._expire(SqlError("25P03", f"the transaction held the writer and was idle for {limit_s:g} s", hint="Keep transactions short."))
+        self.expire(SqlError("25P03", f"the transaction held the writer and was idle for {limit_s:g} s", hint="Keep transactions short."))
 
     def _limit_reached(self) -> None:
         limit_s = self._settings.transaction_limit_s
-        self._expire(SqlError("25P04", f"the transaction held the writer for {limit_s:g} s", hint="Use several shorter transactions."))
+        self.expire(SqlError("25P04", f"the transaction held the writer for {limit_s:g} s", hint="Use several shorter transactions."))
 
-    def _expire(self, error: SqlError) -> None:
+    def expire(self, error: SqlError) -> None:
+        """End it by an error of ours, unless its client has ended it. A statement that runs is interrupted."""
         self._end(self._state.expire(error))
         self.interrupt(error)

@@ -14,13 +14,27 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, EnvironmentFault, RecordTooLarge, SqlError
 from triplicate.replica import ReadConfirmation, SentAppend
-from triplicate.runtime import Host, Spawn, TasklessFuture, TaskScope, Worker, fail, fault_point, has_result, resolve, start_eagerly
+from triplicate.runtime import (
+    Host,
+    Spawn,
+    TasklessFuture,
+    TaskScope,
+    Worker,
+    deadline_after,
+    fail,
+    fault_point,
+    has_result,
+    resolve,
+    start_eagerly,
+    timeout_at,
+)
 from triplicate.sql.core.commit_notices import CommitNotices, changed_tables
 from triplicate.sql.core.group_window import GroupWindow
 from triplicate.sql.core.transaction_numbers import transaction_id
@@ -32,6 +46,9 @@ from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.statement_batches import AutocommitRequest, BatchRun, PendingBatch, StatementOutcome
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import LateChanges, WriterConnection
+
+DRAIN_END_S = 2.0
+"""Time limit for the end of a transaction that a drain has ended."""
 
 
 class LogAppender(Protocol):
@@ -116,6 +133,8 @@ class Leadership:
         self.notices = CommitNotices()
         """Told of each commit that changes something."""
         self._over: SqlError | None = None
+        self._drained: asyncio.Event | None = None
+        """Set when nothing runs. None while transactions are accepted."""
         self.on_commit: Callable[[int, int], None] = lambda position, schema_version: None
         """Called with position and schema version after each local commit, and again after its checkpoint."""
 
@@ -226,6 +245,35 @@ class Leadership:
         for proof in reads:
             fail(proof, self._not_leading())
 
+    async def drain(self, limit_s: float) -> bool:
+        """Begin no further transaction, and wait until none runs. Those that come meanwhile wait for the end of the leadership.
+
+        Args:
+            limit_s: the transaction that holds the writer for longer is ended, with 57P01.
+
+        Returns:
+            False if a single statement runs for longer. Transactions are begun again then.
+        """
+        drained = self._drained = asyncio.Event()
+        self._queue_changed.set()
+        is_drained = False
+        try:
+            is_drained = await self._wait_drained(drained, limit_s)
+            if not is_drained and self._current is not None:
+                self._current.expire(self._not_leading())
+            is_drained = is_drained or await self._wait_drained(drained, DRAIN_END_S)
+        finally:
+            if not is_drained:
+                self._drained = None
+                self._queue_changed.set()
+        return is_drained
+
+    async def _wait_drained(self, drained: asyncio.Event, limit_s: float) -> bool:
+        with suppress(TimeoutError):
+            async with timeout_at(deadline_after(self._clock, limit_s)):
+                await drained.wait()
+        return drained.is_set()
+
     def _check(self) -> None:
         if self._over is not None:
             raise self._over
@@ -259,7 +307,9 @@ class Leadership:
     async def _serve(self, scope: TaskScope) -> None:
         spawn = partial(scope.spawn, name="group")
         while True:
-            while not self._queue:
+            while not self._queue or self._drained is not None:
+                if self._drained is not None:
+                    self._drained.set()
                 self._queue_changed.clear()
                 await self._queue_changed.wait()
             item = self._queue[0]
@@ -292,7 +342,9 @@ class Leadership:
         self._answer(window.groups)
 
     def _waiting_statements(self) -> int:
-        """The number of single statements before the next claim, which waits for the window's end."""
+        """The number of single statements before the next claim, which waits for the window's end. None are begun by a drain."""
+        if self._drained is not None:
+            return 0
         if self._queue and isinstance(self._queue[0], _WriterClaim):
             return 0
         return len(self._queue)

@@ -306,6 +306,11 @@ class SqlDatabase:
             if leadership is not None:
                 await shielded(self._close_writer(leadership.writer))
 
+    async def drain(self) -> bool:
+        """As the leader, begin no further transaction and wait for those that run; returns whether none runs. See `Leadership.drain`."""
+        leadership = self.leadership
+        return leadership is None or await leadership.drain(self.settings.handover_limit_s)
+
     async def _outwait_predecessor(self, epoch: int, since: float) -> None:
         """Wait until no earlier leader answers reads under its lease. Their fencing was complete at `since`, or before."""
         if epoch == self._led_epoch + 1:

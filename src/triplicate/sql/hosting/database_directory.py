@@ -8,6 +8,7 @@ import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from triplicate.client import Client
 from triplicate.config.log_settings import LogSettings
@@ -17,12 +18,15 @@ from triplicate.metadata import Tree, own_paths
 from triplicate.replica import Candidate, Role, candidates_of, leader_of
 from triplicate.runtime import sleep
 from triplicate.security import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
+from triplicate.sql.core.placement import EVERYWHERE, Placement
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.hosting.node_registration import NodeRegistration, decode_registration
 
 FORMAT = 2
 FORMAT_OF_SECURED = 3
 """Of a database with an administrator. Earlier releases, which would serve it to everybody, refuse to read it."""
+FORMAT_OF_PLACED = 4
+"""Of a database that has a placement of its own. Earlier releases, which would have a copy on every node, refuse to read it."""
 ROLE_NAME_BYTES_MAX = 63
 """PostgreSQL's limit for names."""
 ATTEMPTS = 10
@@ -81,6 +85,8 @@ class DatabaseInfo:
     administrator: Administrator | None = None
     has_tls: bool = False
     """Whether one of the nodes offers or requires TLS."""
+    placement: Placement = EVERYWHERE
+    """The nodes that are to have copies."""
 
     @property
     def is_led(self) -> bool:
@@ -89,8 +95,9 @@ class DatabaseInfo:
 
 
 def encode_info(info: DatabaseInfo) -> bytes:
+    is_placed = info.placement != EVERYWHERE
     fields: dict[str, object] = {
-        "v": FORMAT if info.administrator is None else FORMAT_OF_SECURED,
+        "v": FORMAT_OF_PLACED if is_placed else FORMAT if info.administrator is None else FORMAT_OF_SECURED,
         "name": info.name,
         "id": info.identity.hex(),
         "log": info.log,
@@ -99,7 +106,27 @@ def encode_info(info: DatabaseInfo) -> bytes:
     }
     if info.administrator is not None:
         fields["administrator"] = {"name": info.administrator.name, "verifier": info.administrator.verifier}
+    if is_placed:
+        fields["placement"] = placement_fields(info.placement)
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+
+
+def placement_fields(placement: Placement) -> dict[str, object]:
+    """A placement as a part of a database's entry."""
+    return {
+        "copies": placement.copies,
+        "nodes": list(placement.nodes),
+        "readers": list(placement.readers),
+        "weight": placement.weight,
+        "preferred": placement.preferred,
+    }
+
+
+def placement_of(fields: dict[str, Any]) -> Placement:
+    """Raises ValueError, KeyError, TypeError."""
+    copies = None if fields["copies"] is None else int(fields["copies"])
+    nodes, readers = (tuple(sorted(map(str, fields[name]))) for name in ("nodes", "readers"))
+    return Placement(copies, nodes, readers, float(fields["weight"]), str(fields["preferred"]))
 
 
 def decode_info(data: bytes) -> DatabaseInfo:
@@ -107,15 +134,16 @@ def decode_info(data: bytes) -> DatabaseInfo:
     try:
         fields = json.loads(data)
         version = fields["v"]
-        if version not in (1, FORMAT, FORMAT_OF_SECURED):
-            raise ValueError(f"version {version}; this release knows versions up to {FORMAT_OF_SECURED}")
+        if version not in (1, FORMAT, FORMAT_OF_SECURED, FORMAT_OF_PLACED):
+            raise ValueError(f"version {version}; this release knows versions up to {FORMAT_OF_PLACED}")
         # Nodes of the release that writes version 1 have no leases and would not wait for one.
         lease_ms = 0 if version == 1 else int(fields["lease"])
         administrator = None
-        if version == FORMAT_OF_SECURED:
+        if version == FORMAT_OF_SECURED or (version == FORMAT_OF_PLACED and "administrator" in fields):
             administrator = Administrator(str(fields["administrator"]["name"]), str(fields["administrator"]["verifier"]))
         name, identity, log = str(fields["name"]), bytes.fromhex(fields["id"]), str(fields["log"])
-        return DatabaseInfo(name, identity, log, int(fields["created"]), lease_ms, administrator=administrator)
+        placement = placement_of(fields["placement"]) if version == FORMAT_OF_PLACED else EVERYWHERE
+        return DatabaseInfo(name, identity, log, int(fields["created"]), lease_ms, administrator=administrator, placement=placement)
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"a database's node cannot be read: {error}") from error
 
@@ -129,6 +157,7 @@ async def create_database(
     lease_s: float = LEASE_S,
     key_id: str = "",
     administrator: Administrator | None = None,
+    placement: Placement = EVERYWHERE,
 ) -> DatabaseInfo:
     """Make an empty database; nodes begin to host it at once.
 
@@ -138,6 +167,7 @@ async def create_database(
             for no lease: the log confirms every read.
         key_id: the key under which its log and its snapshots are encrypted, which `logs` has; empty for none. The nodes need it too.
         administrator: may log in where nodes authenticate their clients; without one, nobody may.
+        placement: the expected copies. The nodes of the cluster choose those that have them.
 
     Raises:
         SqlError: 42P04, the name is in use. ArgumentError: the name or the lease is not valid, or `settings` has retention, which the
@@ -157,6 +187,7 @@ async def create_database(
         client.host.clock.wall_us() // 1000,
         round(lease_s * 1000),
         administrator=administrator,
+        placement=placement,
     )
     purpose = log_purpose(info)
     logs = (logs or Logs(client)).acting_for(purpose)

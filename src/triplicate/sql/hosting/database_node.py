@@ -1,4 +1,4 @@
-"""A database node: hosts a copy of every database of the cluster.
+"""A database node: hosts copies of the databases that it is chosen for, by default of every database of the cluster.
 
 It waits while the metadata do not answer, and serves its open copies meanwhile. The failure of one database does not affect the others
 (`hosted_database`).
@@ -17,19 +17,24 @@ from triplicate.errors import SessionExpired, TriplicateError
 from triplicate.log import Janitor, Logs, maintain
 from triplicate.metadata import own_paths
 from triplicate.replica import FailureDetector, NodeParts, PeerLoss
-from triplicate.runtime import Host, Metrics, TaskScope, resolve, sleep
+from triplicate.runtime import Backoff, Host, Metrics, TaskScope, resolve, sleep
 from triplicate.sql.backup.past_databases import PastDatabases
 from triplicate.sql.executor.threads import SharedThreads
+from triplicate.sql.hosting.balancer import Balancer
 from triplicate.sql.hosting.dropping import purge_dropped
 from triplicate.sql.hosting.hosted_database import NodeResources
 from triplicate.sql.hosting.hosted_databases import HostedDatabases
 from triplicate.sql.hosting.hosting_loop import HostingLoop
 from triplicate.sql.hosting.node_registration import NodeDirectory, NodeRegistrar
+from triplicate.sql.hosting.placed_nodes import ensure_node_entry
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
 PURGE_SHORTEST_S = 1.0
 PURGE_LONGEST_S = 600.0
 """Bounds, in seconds, of the interval between two purges of dropped databases."""
+ENTRY_FIRST_S = 0.1
+ENTRY_LONGEST_S = 2.0
+"""Bounds, in seconds, of the pause before the node's entry is written again after an error."""
 
 
 class NodeFailure:
@@ -104,8 +109,10 @@ class DatabaseNode:
             past = PastDatabases(host, logs, settings, setup, threads)
             await past.begin()
             opened.push_async_callback(past.close)
-            watch = client.metadata.tree.watch(own_paths.databases_path(client.metadata.own_root))
-            opened.callback(watch.close)
+            await _write_entry(host, client, settings)
+            watches = [client.metadata.tree.watch(path) for path in (own_paths.databases_path(root), own_paths.placement_path(root))]
+            for watch in watches:
+                opened.callback(watch.close)
             opened.push_async_callback(databases.aclose)
             scope = TaskScope(f"node {settings.node_id}", on_failure=failure.fail)
             opened.push_async_callback(scope.aclose)
@@ -114,7 +121,7 @@ class DatabaseNode:
             turn = asyncio.Lock()
             parts = NodeResources(host, client, logs, settings, metrics, setup, shown, lambda: name.held, turn, threads, gone, past)
             try:
-                await scope.spawn(_open_databases(HostingLoop(parts, databases, watch, scope), parts, databases, scope), name="start")
+                await scope.spawn(_open_databases(HostingLoop(parts, databases, watches, scope), parts, databases, scope), name="start")
                 if beside is not None:
                     await scope.spawn(beside(_shared(parts), scope), name="start beside")
             except asyncio.CancelledError:
@@ -144,6 +151,8 @@ async def _open_databases(loop: HostingLoop, parts: NodeResources, databases: Ho
     if parts.logs.settings.janitor_interval_s > 0:
         scope.spawn(Janitor(parts.logs, parts.metrics, chores=(maintain,)).run(), name="janitor")
     scope.spawn(_purge_dropped(parts), name="purge")
+    if parts.settings.balance_interval_s > 0:
+        scope.spawn(Balancer(parts.host, parts.client, parts.settings, parts.metrics).run(), name="balancer")
     databases.complete()
 
 
@@ -168,6 +177,19 @@ def _shared(parts: NodeResources) -> NodeParts:
         parts.snapshot_turn,
         parts.gone,
     )
+
+
+async def _write_entry(host: Host, client: Client, settings: NodeSettings) -> None:
+    """Write the node's entry, if it has none. Waits for the metadata without limit."""
+    backoff = Backoff(ENTRY_FIRST_S, ENTRY_LONGEST_S, host.entropy.stream("node.entry"))
+    while True:
+        try:
+            return await ensure_node_entry(client, settings.node_id)
+        except SessionExpired:
+            raise
+        except TriplicateError as error:
+            host.trace("node.waits_for_metadata", node=settings.node_id, error=str(error))
+            await sleep(host.clock, backoff.next_s())
 
 
 async def _lock(host: Host, directory: NodeDirectory) -> str:

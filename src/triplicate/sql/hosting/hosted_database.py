@@ -43,6 +43,8 @@ from triplicate.sql.storage.sqlite_file import ConnectionSetup
 FAILED = "failed"
 """The reported role of a copy that waits to be opened again after an error."""
 LAG_INTERVAL_S = 5.0
+LEAVING_DELAY_S = 1.0
+"""Delay of a copy that this node is to give up, in elections, in favour of the others."""
 READ_FIRST_S = 0.1
 READ_LONGEST_S = 2.0
 """Bounds, in seconds, of the pause before the database's entry in the metadata is read again after an error."""
@@ -85,6 +87,8 @@ class HostedDatabase:
     def __init__(self, parts: NodeResources, info: DatabaseInfo) -> None:
         self.info = info
         self.leader: Candidate | None = None
+        self.is_leaving = False
+        """Whether this node is to give its copy up."""
         self._parts = parts
         self._logs = parts.logs.acting_for(log_purpose(info))
         self._path = str(database_file(parts.settings.directory, info.name))
@@ -98,6 +102,7 @@ class HostedDatabase:
             delay_s=parts.settings.election_delay_s,
             holds_name=parts.holds_name,
             gone=parts.gone,
+            lead_delay_s=self._lead_delay_s,
         )
         self._gauges = _HostedGauges(parts.metrics, info.name) if parts.metrics is not None else None
         self._diverged_at: int | None = None
@@ -155,8 +160,16 @@ class HostedDatabase:
             ),
             on_role=self._role_changed,
             snapshots=self._snapshot_keeper(database),
+            drain=database.drain,
         )
         return database, replica
+
+    def _lead_delay_s(self) -> float | None:
+        """The delay of this copy in elections; None for a copy that never leads."""
+        placement, node = self.info.placement, self._parts.settings.node_id
+        if node in placement.readers:
+            return None
+        return LEAVING_DELAY_S if self.is_leaving or not placement.is_chosen(node) else 0.0
 
     def _administrator(self, name: str) -> RoleLogin | None:
         administrator = self.info.administrator
@@ -196,7 +209,7 @@ class HostedDatabase:
             async with TaskScope(f"database {self.info.name}") as scope:
                 scope.spawn(self._retry_forever("leader", self._watch_leader), name="leader")
                 scope.spawn(self._retry_forever("lag", self._measure_lag), name="lag")
-                scope.spawn(self._watch_administrator(), name="administrator")
+                scope.spawn(self._watch_entry(), name="entry")
                 await self._retry_forever("copy", self._run_copies)
         finally:
             await shielded(self.database.close())
@@ -351,15 +364,15 @@ class HostedDatabase:
         finally:
             watch.close()
 
-    async def _watch_administrator(self) -> None:
-        """Keep the administrator up to date. While the metadata do not answer, the last one is served.
+    async def _watch_entry(self) -> None:
+        """Keep the administrator and the placement up to date. While the metadata do not answer, the last one is served.
 
         Raises:
             SessionExpired: the metadata tree was closed.
         """
         host = self._parts.host
         watch = self._parts.client.metadata.tree.watch(self._node_path)
-        backoff = Backoff(READ_FIRST_S, READ_LONGEST_S, host.entropy.stream(f"node.administrator.{self.info.name}"))
+        backoff = Backoff(READ_FIRST_S, READ_LONGEST_S, host.entropy.stream(f"node.entry.{self.info.name}"))
         try:
             while True:
                 try:
@@ -370,10 +383,12 @@ class HostedDatabase:
                     await watch.changed()  # It was dropped or renamed, and the node is about to stop hosting it.
                     continue
                 except TriplicateError as error:
-                    self._trace("node.retry", during="administrator", error=repr(error))
+                    self._trace("node.retry", during="entry", error=repr(error))
                     await sleep(host.clock, backoff.next_s())
                     continue
                 backoff.reset()
+                if found.identity == self.info.identity:
+                    self.info = replace(self.info, placement=found.placement)
                 if found.identity == self.info.identity and found.administrator != self.info.administrator:
                     self.info = replace(self.info, administrator=found.administrator)
                     role = "" if found.administrator is None else found.administrator.name

@@ -11,6 +11,8 @@ class HostedDatabases:
 
     def __init__(self) -> None:
         self._is_complete = False
+        self.is_partial = False
+        """Whether the cluster has databases of which this node has no copy."""
         self._hosted: dict[str, HostedDatabase] = {}
 
     @property

@@ -2,7 +2,8 @@
 
 The directory holds ``LOCK``, which the process keeps locked and which has its process id, and ``NODE``, which has the directory's
 identity. The name is an ephemeral node of the metadata, ``/triplicate/<INSTANCEID>/nodes/<node id>``: JSON with ``v`` (1), ``node``,
-``address``, ``directory`` (the identity) and ``life``, drawn at each start; ``tls`` (true) where the server of clients has TLS.
+``address``, ``directory`` (the identity) and ``life``, drawn at each start; ``tls`` (true) where the server of clients has TLS;
+``places`` (true) where the release knows placements of databases.
 """
 
 from __future__ import annotations
@@ -119,6 +120,8 @@ class NodeRegistration:
     life: str
     has_tls: bool = False
     """Whether its PostgreSQL server offers or requires TLS."""
+    knows_placement: bool = False
+    """Whether it has copies only where it is chosen for them. Earlier releases refuse to read databases with a placement."""
 
 
 def encode_registration(value: NodeRegistration) -> bytes:
@@ -126,6 +129,8 @@ def encode_registration(value: NodeRegistration) -> bytes:
     fields |= {"directory": value.directory, "life": value.life}
     if value.has_tls:
         fields["tls"] = True
+    if value.knows_placement:
+        fields["places"] = True
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -136,7 +141,7 @@ def decode_registration(data: bytes) -> NodeRegistration:
         if fields["v"] != FORMAT:
             raise ValueError(f"version {fields['v']}; this release knows {FORMAT}")
         node_id, address, directory, life = (str(fields[name]) for name in ("node", "address", "directory", "life"))
-        return NodeRegistration(node_id, address, directory, life, bool(fields.get("tls")))
+        return NodeRegistration(node_id, address, directory, life, bool(fields.get("tls")), bool(fields.get("places")))
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"a node's registration cannot be read: {error}") from error
 
@@ -153,7 +158,7 @@ class NodeRegistrar:
         self._tree = tree
         self._path = own_paths.node_path(own_root, node_id)
         self._life = host.entropy.stream("node.life").randbytes(8).hex()
-        self._own = NodeRegistration(node_id, address, directory, self._life, has_tls)
+        self._own = NodeRegistration(node_id, address, directory, self._life, has_tls, knows_placement=True)
         self._held_by = 0
 
     @property

@@ -41,8 +41,8 @@ def test_a_damaged_administrator_makes_the_entry_unreadable(administrator: objec
 
 
 def test_a_later_format_is_refused() -> None:
-    with pytest.raises(FormatError, match="versions up to 3"):
-        decode_info(GOLDEN.replace(b'"v":3', b'"v":4'))
+    with pytest.raises(FormatError, match="versions up to 4"):
+        decode_info(GOLDEN.replace(b'"v":3', b'"v":5'))
 
 
 def test_the_verifier_is_not_shown() -> None:

@@ -244,6 +244,7 @@ class LocalDatabase:
 
 class LocalDatabases:
     starting = False
+    is_partial = False
 
     def __init__(self) -> None:
         self.shop = LocalDatabase()

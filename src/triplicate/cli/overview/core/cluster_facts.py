@@ -11,6 +11,8 @@ from triplicate.ledger import DEFAULT_LOCATION, LedgerMetadata
 
 Item = TypeVar("Item")
 
+SERVED_ROLES = ("leader", "follower", "candidate", "")
+"""Roles of sound copies. Nodes of earlier releases report none."""
 UNSTATED_LOCATION = str(DEFAULT_LOCATION)
 """The network location of bookies for which none is stated."""
 
@@ -120,6 +122,16 @@ class DatabaseFacts:
     name: str
     leader: str | None
     copies: tuple[CopyFacts, ...] = ()
+    expected: int | None = None
+    """Expected number of copies that may lead; None: one on every node."""
+    readers: tuple[str, ...] = ()
+    """Nodes whose copies never lead."""
+
+    @property
+    def missing(self) -> int:
+        """How many of the expected copies cannot be used. Copies on every node are expected where nodes run, and none is missing."""
+        served = sum(copy.role in SERVED_ROLES and copy.node_id not in self.readers for copy in self.copies)
+        return max(0, (self.expected or 0) - served)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from triplicate.cli.overview.core.certificate_expiry import expiry_problem
 from triplicate.cli.overview.core.cluster_facts import (
+    SERVED_ROLES,
     BookieFacts,
     BookieState,
     ClusterFacts,
@@ -18,8 +19,6 @@ from triplicate.cli.overview.core.cluster_facts import (
 
 NAMED_MAX = 3
 """How many things of a kind a problem names. It counts the others."""
-SERVED_ROLES = ("leader", "follower", "candidate", "")
-"""Roles of sound copies. Nodes of earlier releases report none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,8 @@ def is_bad_bookie(bookie: BookieFacts) -> bool:
 
 
 def is_bad_database(database: DatabaseFacts) -> bool:
-    """Whether no node leads it, or a copy is not served."""
-    return database.leader is None or any(copy.role not in SERVED_ROLES for copy in database.copies)
+    """Whether no node leads it, or a copy is not served or missing."""
+    return database.leader is None or database.missing > 0 or any(copy.role not in SERVED_ROLES for copy in database.copies)
 
 
 def is_bad_log(log: LogFacts) -> bool:
@@ -194,6 +193,8 @@ def _databases(databases: tuple[DatabaseFacts, ...]) -> Iterator[Problem]:
         command = f"triplicate database show {one.name}"
         if one.leader is None:
             yield Problem(f"database {one.name} has no leader", command)
+        if one.missing:
+            yield Problem(f"database {one.name} has {(one.expected or 0) - one.missing} of {one.expected} copies", command)
         for copy in one.copies:
             if copy.role not in SERVED_ROLES:
                 yield Problem(f"the copy of database {one.name} on {copy.node_id} is {copy.role}", command)

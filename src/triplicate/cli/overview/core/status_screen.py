@@ -100,7 +100,8 @@ def _databases(facts: ClusterFacts) -> Section:
 
 def _database_cells(database: DatabaseFacts) -> tuple[str, ...]:
     copies = ", ".join(_copy_text(one) for one in database.copies if one.node_id != database.leader or one.role not in ("leader", ""))
-    return database.name, database.leader or "none", copies or "no other copy"
+    counted = f"{database.expected - database.missing} of {database.expected}: " if database.expected is not None else ""
+    return database.name, database.leader or "none", counted + (copies or "no other copy")
 
 
 def _copy_text(copy: CopyFacts) -> str:

@@ -98,6 +98,10 @@ class Logins:
         database = self._databases.get(name)
         if database is None and self._databases.starting:
             raise SqlError("57P03", f'the node is starting and has not found database "{name}" yet', hint="Use another node, or try again.")
+        if database is None and self._databases.is_partial:
+            # Also for a database that does not exist, so that the answer does not show which do. Clients go on to the next node.
+            hint = f"Use a node that has one: triplicate database show {name} names them."
+            raise SqlError("57P03", f'this node has no copy of database "{name}"', hint=hint)
         role_limit, method = NO_LIMIT, "trust"
         if self._security.authentication is AuthenticationMode.SCRAM:
             proven = await self._authenticator.authenticate(stream, database, name, user)
