@@ -29,7 +29,8 @@ GROWTH_BYTES_MAX = 64 << 20
 """64 bytes for each of a million connections."""
 DESCRIPTORS_MAX, LEFT_MAX = 1500, 50
 """Beyond those of the idle process: during the flood, when a bookie admits 1000 half-open connections, and after it."""
-SOURCES = ["127.0.0.1", *(f"127.0.1.{number}" for number in range(1, 41))]
+SOURCES = [f"127.0.1.{number}" for number in range(1, 42)]
+"""The honest client comes from 127.0.0.1. One behind an address of the flood shares its lot: each new connection replaces an older one there."""
 FIRST = {
     "bookie": v3.encode_request(StartTlsRequest(), 1),
     "node": struct.pack(">ii", 8, 80877103),
