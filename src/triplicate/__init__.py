@@ -42,7 +42,7 @@ _HOMES = {
     "embedded": ("EmbeddedDatabase", "database"),
     "errors": ("TriplicateError",),
 }
-_MODULES = ("blocking", "dbapi", "errors", "testing")
+_MODULES = ("blocking", "dbapi", "embedded", "errors", "testing")
 
 
 def __getattr__(name: str) -> Any:
