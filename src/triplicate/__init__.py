@@ -52,7 +52,7 @@ _HOMES = {
     "errors": ("TriplicateError",),
     "log": ("LogRecord", "LogSettings", "Logs", "TransactionId"),
 }
-_MODULES = ("blocking", "dbapi", "errors", "testing")
+_MODULES = ("blocking", "dbapi", "embedded", "errors", "testing")
 
 
 def logs(client: Client, settings: LogClientSettings | None = None) -> Logs:

@@ -19,7 +19,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     async def silent(self: InProcessSession, sql: str, parameters: Parameters) -> StartedStatement:
         if sql == "COMMIT" or sql == "commit":
-            prepared = await self._prepare(sql)
+            prepared, _ = await self._prepare(sql)
             return StartedStatement(StatementKind.COMMIT, "COMMIT", (), -1, None, await self._session.start(prepared, ()))
         return await start(self, sql, parameters)
 

@@ -128,12 +128,12 @@ class InProcessSession:
 
     async def _start_once(self, sql: str, parameters: Parameters) -> StartedStatement:
         session = self._session
-        prepared = await self._prepare(sql)
+        prepared, version = await self._prepare(sql)
         if prepared.kind is StatementKind.COMMIT and session.status is TransactionStatus.FAILED:
             await session.start(prepared, ())
             raise failed_transaction()  # SQLite's users take a COMMIT without an error for a commit.
         values = bound(prepared.parameters, parameters)
-        cursor = await session.start(prepared, values, session.schema_version)
+        cursor = await session.start(prepared, values, version)
         is_change = prepared.kind is StatementKind.WRITE
         inserts = is_change and prepared.tag == "INSERT" and cursor.rows_affected > 0
         last_row_id = getattr(cursor, "last_row_id", None) if inserts else None
@@ -141,24 +141,26 @@ class InProcessSession:
             prepared.kind, prepared.tag, prepared.columns, cursor.rows_affected if is_change else -1, last_row_id, cursor
         )
 
-    async def _prepare(self, sql: str) -> Prepared:
+    async def _prepare(self, sql: str) -> tuple[Prepared, tuple[int, int]]:
+        """The statement, and a version of the schema that was there when it was prepared."""
         session = self._session
+        version = session.schema_version
         if not session.sees_shared_schema:
-            return await session.prepare(sql)
-        known, version = self._statements.of(self._database), session.schema_version[0]
-        prepared = known.find(sql, version)
+            return await session.prepare(sql), version
+        known = self._statements.of(self._database)
+        prepared = known.find(sql, version[0])
         if prepared is not None:
             session.check_prepared(prepared)
-            return prepared
+            return prepared, version
         prepared = await session.prepare(sql)
         if prepared.kind is not StatementKind.SCHEMA:
-            known.remember(sql, prepared, version)
-        return prepared
+            known.remember(sql, prepared, version[0])
+        return prepared, version
 
     async def kind_of(self, sql: str) -> StatementKind:
         """The kind of a statement, which is not run. Raises SqlError: it is wrong."""
         try:
-            return (await self._prepare(sql)).kind
+            return (await self._prepare(sql))[0].kind
         except SqlError:
             self._session.go_on()
             raise
@@ -198,7 +200,7 @@ class InProcessSession:
     async def _run_many(self, sql: str, rows: Iterable[Parameters]) -> int:
         session = self._session
         await session.claim_writer("INSERT")
-        prepared = await self._prepare(sql)
+        prepared, _ = await self._prepare(sql)
         if prepared.kind is not StatementKind.WRITE or prepared.columns:
             raise SqlError("42601", "only INSERT, UPDATE and DELETE without RETURNING run for many rows of parameters")
         change = await session.bulk_change(prepared, is_one_statement=False)

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.sql.cluster import Cluster, play
 from triplicate.errors import SqlError
 from triplicate.sql import InProcessSession, PreparedCache
+from triplicate.sql.core.interface import Prepared
 
 Scene = Callable[[Cluster, InProcessSession], Awaitable[None]]
 
@@ -69,6 +70,25 @@ def test_a_prepared_statement_follows_the_schema(tmp_path: Path) -> None:
         other = await InProcessSession.open(await cluster.leader(), PreparedCache())
         await other.execute("alter table t add column b default 5")
         started, rows = await session.execute("select * from t")
+        assert ([column.name for column in started.columns], rows) == (["id", "a", "b"], [(1, 1, 5)])
+        await other.close()
+
+    session_of_a_leader(tmp_path, scene)
+
+
+def test_a_statement_is_prepared_again_when_the_schema_moves_under_it(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        other = await InProcessSession.open(await cluster.leader(), PreparedCache())
+        prepare, moves = session._session.prepare, ["alter table t add column b default 5"]
+
+        async def prepare_and_move(sql: str) -> Prepared:
+            prepared = await prepare(sql)
+            while moves:
+                await other.execute(moves.pop())
+            return prepared
+
+        session._session.prepare = prepare_and_move  # type: ignore[method-assign]
+        started, rows = await session.execute("insert into t(a) values (1) returning *")
         assert ([column.name for column in started.columns], rows) == (["id", "a", "b"], [(1, 1, 5)])
         await other.close()
 
