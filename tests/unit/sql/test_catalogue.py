@@ -10,6 +10,7 @@ import pytest
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
+from triplicate.sql.catalogue.live_tables import LIVE_TABLES
 from triplicate.sql.catalogue.object_ids import object_ids
 from triplicate.sql.catalogue.relations import TABLES
 from triplicate.sql.catalogue.type_names import TYPES, declared_type, format_type, type_named
@@ -224,8 +225,16 @@ def test_types_are_found_by_every_name_of_theirs() -> None:
 
 def test_every_table_can_be_read(connection: apsw.Connection) -> None:
     for name, columns in TABLES.items():
-        rows = ask(connection, f'select * from "{name}"')
+        live = name in LIVE_TABLES
+        rows = ask(connection, f'select * from "{name}"' + ("('[[1, 2], []]')" if live else ""))
         assert all(len(row) == len(columns.split(",")) for row in rows), name
+        assert not live or [row[:3] for row in rows] == [(1, 2, None), (None, None, None)]
+
+
+def test_a_live_table_without_its_rows_is_refused(connection: apsw.Connection) -> None:
+    with pytest.raises(SqlError) as refused:
+        ask(connection, "select * from triplicate_nodes")
+    assert refused.value.sqlstate == "0A000"
 
 
 def test_a_serial_or_identity_key_has_the_sequence_that_tools_read(connection: apsw.Connection) -> None:

@@ -27,10 +27,7 @@ class ShownSession(Protocol):
 class ClientRecord:
     """Changed by the connection's conversation. Times are of a clock that never goes back, in seconds."""
 
-    __slots__ = (
-        *("application", "began_s", "changed_s", "client", "connected_s", "is_running", "process_id", "session", "statement"),
-        "transaction_us",
-    )
+    __slots__ = ("application", "began_s", "client", "connected_s", "ended_s", "process_id", "session", "statement", "transaction_us")
 
     def __init__(self, session: ShownSession, client: ConnectedClient, application: Callable[[], str], now_s: float) -> None:
         self.process_id = 0
@@ -40,11 +37,19 @@ class ClientRecord:
         self.connected_s = now_s
         self.transaction_us: Callable[[], int | None] = lambda: None
         """When the open transaction began, µs since 1970."""
-        self.is_running = False
-        """Whether `statement` runs now."""
         self.statement: Statement | None = None
         """The last one that began."""
         self.began_s = now_s
         """When it began."""
-        self.changed_s = now_s
-        """When it began or ended."""
+        self.ended_s = now_s
+        """When the last one ended."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether `statement` runs now."""
+        return self.began_s > self.ended_s
+
+    @property
+    def changed_s(self) -> float:
+        """When a statement began or ended last."""
+        return max(self.began_s, self.ended_s)

@@ -53,9 +53,9 @@ class StatementUse:
         self.is_counted = True
         """Whether the statistics still have it. They may have been reset, or have forgotten it."""
 
-    def add(self, seconds: float, rows: int, calls: int, *, failed: bool) -> None:
+    def add(self, seconds: float, rows: int, calls: int) -> None:
         """Count calls that took some time together."""
-        each = seconds / calls
+        each = seconds if calls == 1 else seconds / calls
         if each < self.shortest_s or not self.calls:
             self.shortest_s = each
         if each > self.longest_s:
@@ -63,8 +63,6 @@ class StatementUse:
         self.calls += calls
         self.rows += rows
         self.total_s += seconds
-        if failed:
-            self.errors += 1
 
 
 class StatementStatistics:

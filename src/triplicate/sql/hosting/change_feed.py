@@ -6,8 +6,10 @@ whole and in the order of the log.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from triplicate.client import Client
 from triplicate.errors import ArgumentError, OffsetTruncated, SqlError
@@ -20,8 +22,10 @@ from triplicate.sql.hosting.database_directory import read_info
 
 SCAN_RECORDS = 200_000
 """Limit on the records that one call reads, so that a call for a table that seldom changes ends."""
-ANSWER_BYTES = 8 * 1024 * 1024
+ANSWER_BYTES = 1024 * 1024
 """A call ends after the transaction with which the log's records of its answer exceed this size."""
+LOOP_BYTES = 32 * 1024
+"""An entry of more bytes than this is decoded on a thread."""
 BEHIND_S = 5.0
 """Limit on the wait for entries that the copy has applied, and that readers of the log do not see yet."""
 
@@ -86,17 +90,25 @@ class FeedPart:
     """Up to which the log was read."""
 
 
+Offload = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
+
+
+def _decoded(entry: FeedEntry, wants: Wants, *, wants_schema: bool) -> list[CommittedTransaction]:
+    return list(transactions_in(entry, wants, wants_schema=wants_schema))
+
+
 class FeedScan:
     """Reads a bounded part of a database's log.
 
     Args:
-        log: the log's name.
+        log: the log's name. offload: calls a function on a thread.
     """
 
-    def __init__(self, logs: Logs, log: str, clock: Clock) -> None:
+    def __init__(self, logs: Logs, log: str, clock: Clock, offload: Offload) -> None:
         self._logs = logs
         self._log = log
         self._clock = clock
+        self._offload = offload
 
     async def read(self, begin: int, end: int, most: int, wants: Wants, *, wants_schema: bool) -> FeedPart:
         """The transactions from one position to another.
@@ -116,13 +128,14 @@ class FeedScan:
                 entry = await reader.next_entry(max(0.0, until - self._clock.monotonic()))
                 if entry is None:
                     break
-                before = len(found)
-                for transaction in transactions_in(feed_entry(entry), wants, wants_schema=wants_schema):
+                read, before, entry_bytes = feed_entry(entry), len(found), sum(len(value or b"") for value in entry.values)
+                decode = partial(_decoded, read, wants, wants_schema=wants_schema)
+                for transaction in decode() if entry_bytes <= LOOP_BYTES else await self._offload(decode):
                     found.append(transaction)
                     if len(found) == most:
                         return FeedPart(found, transaction.position)
                 position = entry.end_offset
-                size += sum(len(value or b"") for value in entry.values) if len(found) > before else 0
+                size += entry_bytes if len(found) > before else 0
         except OffsetTruncated as error:
             raise _not_kept(error) from error
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 from triplicate.client import Client
@@ -46,7 +47,7 @@ class LiveSources:
         self._node_id = node_id
         self._path = path
         self._log = log
-        self._feed = FeedScan(logs, log, host.clock)
+        self._feed = FeedScan(logs, log, host.clock, self._offload)
 
     def by_table(self) -> dict[str, LiveSource]:
         """Maps the name of each table to its source."""
@@ -130,8 +131,11 @@ class LiveSources:
             raise
         except TriplicateError as error:
             raise SqlError("58030", f"the database's log could not be read: {error}", hint="Try again.") from error
-        rows = [row for transaction in part.transactions for row in _rows_of(transaction)]
+        rows: list[LiveRow] = await self._offload(partial(_rows_of, part.transactions))
         return [*rows, (part.position, None, None, None, None, "position", None, None, None, None)]
+
+    async def _offload(self, work: Callable[[], Any]) -> Any:
+        return await self._database.pool.examiner.offload(work)
 
     async def _check_table(self, request: LiveRequest, table: str) -> None:
         if table == _EVERY_TABLE:
@@ -219,19 +223,14 @@ def _checked_arguments(arguments: Sequence[Value]) -> tuple[str, int, int, float
     return table, begin, most, float(wait_s)
 
 
-def _rows_of(transaction: CommittedTransaction) -> list[LiveRow]:
-    head = transaction.position, _moment(transaction.committed_at_us), transaction.transaction_id
-    return [
-        (
-            *head,
-            one.seq,
-            one.table or None,
-            one.type.value,
-            *(row_as_json(row, one.column_types) for row in (one.key, one.new, one.old)),
-            one.sql or None,
-        )
-        for one in transaction.changes
-    ]
+def _rows_of(transactions: Sequence[CommittedTransaction]) -> list[LiveRow]:
+    rows: list[LiveRow] = []
+    for transaction in transactions:
+        head = transaction.position, _moment(transaction.committed_at_us), transaction.transaction_id
+        for one in transaction.changes:
+            images = [row_as_json(row, one.column_types) for row in (one.key, one.new, one.old)]
+            rows.append((*head, one.seq, one.table or None, one.type.value, *images, one.sql or None))
+    return rows
 
 
 def _moment(micros: int) -> str:

@@ -33,10 +33,10 @@ def test_a_long_text_is_cut() -> None:
 def test_calls_are_added_up_by_role_and_text() -> None:
     statistics = StatementStatistics()
     for role, sql, seconds in (("a", "SELECT 1", 0.5), ("a", "SELECT 2", 0.25), ("b", "SELECT 3", 1.0)):
-        statistics.use(role, statement_of(sql)).add(seconds, 3, 1, failed=role == "b")
+        statistics.use(role, statement_of(sql)).add(seconds, 3, 1)
     one, other = statistics.uses()
-    assert (one.role, one.calls, one.rows, one.total_s, one.shortest_s, one.longest_s, one.errors) == ("a", 2, 6, 0.75, 0.25, 0.5, 0)
-    assert (other.role, other.calls, other.errors) == ("b", 1, 1)
+    assert (one.role, one.calls, one.rows, one.total_s, one.shortest_s, one.longest_s) == ("a", 2, 6, 0.75, 0.25, 0.5)
+    assert (other.role, other.calls) == ("b", 1)
     statistics.reset()
     assert statistics.uses() == []
     assert not one.is_counted
@@ -49,7 +49,7 @@ def test_the_statements_that_have_run_least_are_forgotten(monkeypatch: pytest.Mo
     uses: list[StatementUse] = []
     for number in range(11):
         use = statistics.use("r", statement_of(f"SELECT a{number}"))
-        use.add(0.1, 0, 11 - number, failed=False)
+        use.add(0.1, 0, 11 - number)
         uses.append(use)
     assert [use.is_counted for use in uses] == [True] * 8 + [False] * 2 + [True]
     assert len(statistics.uses()) == 9

@@ -91,6 +91,17 @@ def test_a_reader_goes_on_from_its_position_without_a_cut_transaction(tmp_path: 
     play_served(tmp_path, scene, nodes=2)
 
 
+def test_a_large_transaction_is_whole(tmp_path: Path) -> None:
+    async def scene(served: ServedCluster) -> None:
+        client = await prepared(served)
+        await client.execute("INSERT INTO t(id, a) SELECT x, repeat('a', 100) FROM generate_series(1, 3000) g(x)")
+        *changes, end = await feed(client, "t", 0)
+        assert [row[1] for row in changes] == list(range(3000))
+        assert {row[0] for row in changes} == {end[0]}
+
+    play_served(tmp_path, scene)
+
+
 def test_a_call_waits_for_a_change_of_its_table(tmp_path: Path) -> None:
     async def scene(served: ServedCluster) -> None:
         client = await prepared(served)

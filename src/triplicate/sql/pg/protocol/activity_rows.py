@@ -56,7 +56,8 @@ class ActivityRows:
             client = one.client
             moments = self._moment(one.connected_s), self._began(one), self._moment(one.changed_s)
             facts = _state(one), one.session.writer_use or None, *moments, _text(one, request)
-            yield one.process_id, _role(one), one.application(), client.address, client.tls, *facts
+            address = (client.address, client.tls) if request.may_see(_role(one)) else (None, None)
+            yield one.process_id, _role(one), one.application(), *address, *facts
 
     def _began(self, one: ClientRecord) -> str | None:
         return None if one.statement is None else self._moment(one.began_s)
@@ -100,7 +101,7 @@ class ActivityRows:
             )
             yield (
                 *(database, self._database, one.process_id, None, roles.get(_role(one), ADMINISTRATOR_OID), _role(one), one.application()),
-                *(one.client.address or None, None, None, *moments),
+                *(one.client.address if request.may_see(_role(one)) and one.client.address else None, None, None, *moments),
                 *(("Lock", "writer") if waits else (None, None) if one.is_running else ("Client", "ClientRead")),
                 *(_state(one), None, None, None, _text(one, request), "client backend"),
             )

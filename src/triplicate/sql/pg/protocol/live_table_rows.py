@@ -13,6 +13,8 @@ from triplicate.sql.core.live_rows import LiveRequest, LiveRow
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.prepared_statements import Portal
 
+_ROWS_ON_THE_LOOP = 200
+
 
 class LiveTableRows:
     """Makes them by the rights of the current role, as they are when the statement begins."""
@@ -34,7 +36,8 @@ class LiveTableRows:
                 raise SqlError("0A000", f"{use.table} is not available on this node")
             request = LiveRequest(use.values(portal.parameters), state.session.roles.acting, state.session.access)
             rows: Sequence[LiveRow] = await self._interruptible(source(request))
-            found.append(rows_parameter(rows))
+            short = len(rows) <= _ROWS_ON_THE_LOOP
+            found.append(rows_parameter(rows) if short else await state.session.offload(rows_parameter, rows))
         return found
 
     async def _interruptible(self, work: Coroutine[Any, Any, Sequence[LiveRow]]) -> Sequence[LiveRow]:

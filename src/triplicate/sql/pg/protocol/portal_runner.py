@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.interface import Cursor, Prepared, Row, SchemaMoved, StatementKind, TransactionStatus
+from triplicate.sql.core.interface import Cursor, Row, SchemaMoved, StatementKind, TransactionStatus
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
@@ -32,6 +32,7 @@ from triplicate.sql.pg.protocol.statement_watch import StatementWatch
 from triplicate.sql.pg.protocol.truncate_command import TruncateCommand
 from triplicate.sql.pg.syntax.copy_statement import CopyStatement
 from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
+from triplicate.sql.pg.syntax.notify_statements import NotifyCall, NotifyStatement
 from triplicate.sql.pg.syntax.role_statement import RoleStatement
 from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement
 
@@ -42,6 +43,8 @@ ATTEMPTS = 3
 CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
 _ENDS = (StatementKind.COMMIT, StatementKind.ROLLBACK)
 _READ = StatementKind.READ
+_WATCHED = (CopyStatement, ExplainStatement, TruncateStatement, RoleStatement, NotifyStatement, NotifyCall)
+"""Commands that are counted like the engine's statements."""
 
 
 class PortalRunner:
@@ -69,29 +72,26 @@ class PortalRunner:
             return
         self._watch.begin(portal)
         try:
-            await self._start(portal, prepared)
+            if prepared.kind is not _READ:
+                if self._transaction.intercept(prepared):
+                    self._begin(plan)
+                    return
+                if prepared.kind is StatementKind.COMMIT and self._state.session.status is TransactionStatus.FAILED:
+                    portal.tag = "ROLLBACK"  # COMMIT rolls a failed transaction back, and has this tag.
+                if prepared.kind in _ENDS and self._state.portals:
+                    # They end with the transaction, so the engine need not keep their rows.
+                    await self._state.close_portals(but=portal)
+            if plan.lock or prepared.kind in CHANGES:
+                self._settings.check_access(prepared, plan.lock)
+            seconds = self._state.settings.statement_timeout_s
+            if seconds <= 0:
+                await self._run(portal)
+            else:
+                async with self._timeout(seconds):
+                    await self._run(portal)
         except BaseException:
             self._watch.end(portal, 0, failed=True)
             raise
-
-    async def _start(self, portal: Portal, prepared: Prepared) -> None:
-        plan = portal.statement.plan
-        if prepared.kind is not _READ:
-            if self._transaction.intercept(prepared):
-                self._begin(plan)
-                return
-            if prepared.kind is StatementKind.COMMIT and self._state.session.status is TransactionStatus.FAILED:
-                portal.tag = "ROLLBACK"  # COMMIT rolls a failed transaction back, and has this tag.
-            if prepared.kind in _ENDS and self._state.portals:
-                await self._state.close_portals(but=portal)  # They end with the transaction, so the engine need not keep their rows.
-        if plan.lock or prepared.kind in CHANGES:
-            self._settings.check_access(prepared, plan.lock)
-        seconds = self._state.settings.statement_timeout_s
-        if seconds <= 0:
-            await self._run(portal)
-        else:
-            async with self._timeout(seconds):
-                await self._run(portal)
         if prepared.kind is StatementKind.COMMIT and portal.tag is None:
             self._state.listening.commit()
         if prepared.kind is not _READ:
@@ -173,22 +173,39 @@ class PortalRunner:
         Raises:
             SqlError: errors of the statement, 57014 if it was cancelled.
         """
-        self._watch.begin(portal)
+        prepared, stream = portal.statement.plan.prepared, self._state.stream
+        if prepared is None:
+            await self._run_command(portal, is_described=is_described)
+            portal.is_done = True
+            return
+        if not portal.began_s:
+            self._watch.begin(portal)
+        sent_before, cursor = portal.rows_sent, portal.cursor
         try:
-            is_suspended = await self._execute(portal, max_rows, is_described=is_described)
+            if cursor is not None and prepared.columns and await self._send_rows(portal, cursor, max_rows):
+                stream.write(wire.PORTAL_SUSPENDED)
+                self._watch.pause(portal)
+                return
         except BaseException:
             self._watch.end(portal, portal.rows_sent, failed=True)
             raise
-        if is_suspended:
-            self._watch.pause(portal)
-        else:
-            self._watch.end(portal, portal.rows_sent or (portal.cursor.rows_affected if portal.cursor is not None else 0))
+        portal.is_done = True
+        changed = cursor.rows_affected if cursor is not None else 0
+        self._watch.end(portal, portal.rows_sent or changed)
+        if portal.tag is not None:
+            stream.write(wire.command_complete(portal.tag))
+            return
+        # As in PostgreSQL, the rows that earlier calls sent are not counted again.
+        stream.write(completion(prepared.tag, portal.rows_sent - sent_before, changed - sent_before))
 
-    async def _execute(self, portal: Portal, max_rows: int, *, is_described: bool) -> bool:
-        """As `execute`; whether the portal has more rows."""
-        prepared, stream = portal.statement.plan.prepared, self._state.stream
-        if prepared is None:
-            match portal.statement.plan.command:
+    async def _run_command(self, portal: Portal, *, is_described: bool) -> None:
+        """Run a command that is no statement of the engine. Settings are not watched: their values may be words."""
+        command = portal.statement.plan.command
+        is_watched = isinstance(command, _WATCHED)
+        if is_watched:
+            self._watch.begin(portal)
+        try:
+            match command:
                 case CopyStatement() as copy:
                     await self._copy.run(copy, commits=not is_described)
                 case ExplainStatement() as explained:
@@ -199,20 +216,12 @@ class PortalRunner:
                     await self._role_changes.run(statement, commits=not is_described)
                 case _:
                     await self._commands.run(portal, is_described=is_described)
-            portal.is_done = True
-            return False
-        sent_before, cursor = portal.rows_sent, portal.cursor
-        if cursor is not None and prepared.columns and await self._send_rows(portal, cursor, max_rows):
-            stream.write(wire.PORTAL_SUSPENDED)
-            return True
-        portal.is_done = True
-        if portal.tag is not None:
-            stream.write(wire.command_complete(portal.tag))
-            return False
-        # As in PostgreSQL, the rows that earlier calls sent are not counted again.
-        affected = cursor.rows_affected - sent_before if cursor is not None else 0
-        stream.write(completion(prepared.tag, portal.rows_sent - sent_before, affected))
-        return False
+        except BaseException:
+            if is_watched:
+                self._watch.end(portal, 0, failed=True)
+            raise
+        if is_watched:
+            self._watch.end(portal, 0)
 
     async def next_rows(self, portal: Portal) -> Sequence[Row]:
         """The next rows of a started portal, with which the client gets no DataRow messages; none at the end."""

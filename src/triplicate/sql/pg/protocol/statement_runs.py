@@ -130,7 +130,7 @@ class StatementRuns:
             await change.run(_in_engines_order(run.rows, statement.plan))
         finally:
             counts = change.counts
-            self._watch.end(watched, sum(counts), calls=max(1, len(counts)), failed=len(counts) < len(run.rows))
+            self._watch.end(watched, sum(counts), max(1, len(counts)), failed=len(counts) < len(run.rows))
             self._answer(run, prepared.tag, counts)
 
     def _answer(self, run: _ExecutionRun, tag: str, counts: Sequence[int]) -> None:

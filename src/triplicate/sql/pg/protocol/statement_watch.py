@@ -10,42 +10,39 @@ class StatementWatch:
     """Told of the begin and the end of each execution. It costs a statement two readings of the clock and a few additions."""
 
     def __init__(self, state: ConnectionState) -> None:
-        self._state = state
         self._now = state.clock.monotonic
         self._record = state.record
         self._statistics = state.database.activity.statements
+        self._roles = state.session.roles
+        self._administrator = state.session.roles.current_user
 
     def begin(self, portal: Portal) -> None:
-        """A portal is started, or continued. No effect if it runs already."""
-        if portal.began_s:
-            return
+        """A portal is started, or continued."""
         record = self._record
-        portal.began_s = record.began_s = record.changed_s = self._now()
-        record.statement, record.is_running = portal.statement.statement, True
+        portal.began_s = record.began_s = self._now()
+        record.statement = portal.statement.statement
 
     def pause(self, portal: Portal) -> None:
         """The portal has more rows, which its client has not asked for yet."""
-        now = self._now()
+        self._record.ended_s = now = self._now()
         portal.spent_s += now - portal.began_s
         portal.began_s = 0.0
-        self._record.changed_s, self._record.is_running = now, False
 
-    def end(self, portal: Portal, rows: int, *, calls: int = 1, failed: bool = False) -> None:
+    def end(self, portal: Portal, rows: int, calls: int = 1, *, failed: bool = False) -> None:
         """The portal has run to its end, or has failed.
 
         Args:
             rows: returned or changed. calls: how often its statement has run.
         """
-        record, now = self._record, self._now()
+        self._record.ended_s = now = self._now()
         seconds = portal.spent_s + now - portal.began_s
         portal.began_s = portal.spent_s = 0.0
-        record.changed_s, record.is_running = now, False
-        statement = portal.statement
-        use = statement.use
-        role = self._state.session.roles.current_user
-        if use is None or not use.is_counted or use.role != role:
-            use = statement.use = self._statistics.use(role, statement.statement)
-        use.add(seconds, rows, calls, failed=failed)
+        use, role = portal.statement.use, self._roles.acting or self._administrator
+        if use is None or use.role != role or not use.is_counted:
+            use = portal.statement.use = self._statistics.use(role, portal.statement.statement)
+        use.add(seconds, rows, calls)
+        if failed:
+            use.errors += 1
         slow_s = self._statistics.slow_s
         if slow_s and seconds >= slow_s:
             self._statistics.on_slow(use, seconds, rows)

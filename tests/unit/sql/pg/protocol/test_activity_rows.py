@@ -53,6 +53,7 @@ def test_no_password_is_shown(tmp_path: Path) -> None:
         client = await served.psycopg(leader)
         await client.execute("CREATE ROLE r LOGIN PASSWORD 'hush-hush'")
         await client.execute("ALTER ROLE r /* hush-hush */ PASSWORD 'hush-hush'")
+        await client.execute("SET app.token = hush")
         for query in ("pg_stat_activity", "triplicate_sessions", "triplicate_statements", "pg_stat_statements"):
             found = await rows(await served.psycopg(leader), f"SELECT * FROM {query}")
             assert "PASSWORD" in repr(found)
