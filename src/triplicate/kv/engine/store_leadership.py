@@ -139,6 +139,10 @@ class StoreLeadership:
     # For the store.
 
     @property
+    def epoch(self) -> int:
+        return self._log.epoch
+
+    @property
     def now_ms(self) -> int:
         """The leader's clock, milliseconds since the epoch."""
         return self._clock.wall_us() // 1000
@@ -306,6 +310,7 @@ class StoreLeadership:
             record = None if effect.value is None else Record(effect.value, position, effect.deadline_ms)
             self._pending[effect.key] = _PendingRecord(record, group)
 
+    @fault_point("kv.append")
     def _append(self, group: _Group, spawn: Spawn[range]) -> None:
         preamble = encode_header(group.header)
         self._appended_at = self._clock.elapsed()
@@ -316,7 +321,6 @@ class StoreLeadership:
             self._has_task = True
             group.acknowledged = spawn(self._append_later(group.records, preamble))
 
-    @fault_point("kv.append_later")
     async def _append_later(self, records: Sequence[bytes], preamble: bytes) -> range:
         """Append when the log has room."""
         try:
