@@ -121,7 +121,7 @@ def store_sessions_read_their_writes(history: History, verdict: Verdict) -> None
         verdict.decided += 1
         if event.version < event.position or event.answered_position < event.position:
             verdict.violations.append(
-                f"{event.node} was read at position {event.position}, where {event.key} was written, at {event.time_s:.6f}; it answered from "
+                f"{event.node} was read at {event.position}, where {event.key} was written, at {event.time_s:.6f}; it answered from "
                 f"{event.answered_position}, version {event.version}"
             )
 
