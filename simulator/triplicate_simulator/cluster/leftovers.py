@@ -25,13 +25,13 @@ EXPECTED = tuple(
         # Triplicate's own nodes: made once, or once for each bookie, database node, log and database.
         r"/triplicate",
         r"/triplicate/[^/]+",
-        r"/triplicate/[^/]+/(clock|databases|dropped|incarnations|janitor|logs|nodes|subscriptions)",
+        r"/triplicate/[^/]+/(clock|databases|dropped|incarnations|janitor|logs|nodes|stores|subscriptions)",
         r"/triplicate/[^/]+/incarnations/bookie-\d+",
         r"/triplicate/[^/]+/nodes/[^/]+",
         r"/triplicate/[^/]+/logs/[^/]+",
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|requests|snapshots|producers)",
-        r"/triplicate/[^/]+/databases/[^/]+",
-        r"/triplicate/[^/]+/databases/[^/]+/candidates",
+        r"/triplicate/[^/]+/(databases|stores)/[^/]+",
+        r"/triplicate/[^/]+/(databases|stores)/[^/]+/candidates",
         # Checked by `find_unreferenced` against the lists of logs.
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers)/[^/]+",
         # Folders of damaged copies and of notes of failed repairs; a bookie to be read-only; the table of locations.

@@ -56,6 +56,8 @@ from triplicate.kv.hosting.store_directory import (
     store_info,
     store_names,
 )
+from triplicate.kv.resp.core.replies import ErrorReply, Push, Reply
+from triplicate.kv.resp.resp_client import RespClient
 from triplicate.kv.resp.resp_connections import RespLimits
 from triplicate.kv.resp.resp_security import RespSecurity
 from triplicate.kv.resp.resp_server import RespServer
@@ -78,6 +80,7 @@ __all__ = [
     "Count",
     "DeadlineWhen",
     "Delete",
+    "ErrorReply",
     "Expire",
     "Expiry",
     "Found",
@@ -95,10 +98,13 @@ __all__ = [
     "LevelKind",
     "Operation",
     "Outcome",
+    "Push",
     "Put",
     "ReadLevel",
     "Record",
     "ReplicatedStore",
+    "Reply",
+    "RespClient",
     "RespLimits",
     "RespSecurity",
     "RespServer",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from triplicate.client import Client
 from triplicate.errors import TriplicateError
 from triplicate.log import LogClientSettings, Logs
 from triplicate.sim.host import NodeDied
+from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.sql.sql_model import SqlModel
-from triplicate_simulator.workloads.sql.sql_nodes import DatabaseServer
+from triplicate_simulator.workloads.sql.sql_nodes import DatabaseReplica, DatabaseServer
 
 MOMENT_S = (0.0002, 0.004)
 """Delay of a fault "after" a point."""
@@ -32,7 +35,20 @@ THEFT_S, LOOK_S = (8.0, 20.0), 1.0
 SNAPSHOT_DELETER = "thief"
 
 
-async def run_leader_fault(model: SqlModel, kind: str, at_s: float, lasts_s: float) -> None:
+class LedModel(Protocol):
+    """The part of a model that faults of its leader use."""
+
+    context: RunContext
+    lull_until_s: float
+    """Clients start no changes before this time."""
+
+    @property
+    def servers(self) -> Mapping[str, DatabaseReplica]: ...
+
+    def leaders(self) -> Sequence[DatabaseReplica]: ...
+
+
+async def run_leader_fault(model: LedModel, kind: str, at_s: float, lasts_s: float) -> None:
     """Wait for the time, strike the node that leads then, and undo the fault when its time is over.
 
     Args:
@@ -51,7 +67,7 @@ async def run_leader_fault(model: SqlModel, kind: str, at_s: float, lasts_s: flo
         await run_server_fault(model, leaders[0].server, name, lasts_s)
 
 
-async def _run_fault_at(model: SqlModel, kind: str, point: str, delay_s: float, lasts_s: float) -> None:
+async def _run_fault_at(model: LedModel, kind: str, point: str, delay_s: float, lasts_s: float) -> None:
     """Strike the first node that reaches a point, right there or a moment later. No effect if none does in time."""
     met: list[DatabaseServer] = []
     reached = asyncio.Event()
@@ -93,7 +109,7 @@ async def _run_fault_at(model: SqlModel, kind: str, point: str, delay_s: float, 
         await met[0].restart()
 
 
-async def run_server_fault(model: SqlModel, server: DatabaseServer, kind: str, lasts_s: float) -> None:
+async def run_server_fault(model: LedModel, server: DatabaseServer, kind: str, lasts_s: float) -> None:
     """Strike one node.
 
     Raises:
@@ -129,7 +145,7 @@ async def run_server_fault(model: SqlModel, server: DatabaseServer, kind: str, l
             raise ValueError(f"no fault {kind!r} is known")
 
 
-async def _pause_past_session(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
+async def _pause_past_session(model: LedModel, server: DatabaseServer, lasts_s: float) -> None:
     """Keep a paused process paused, mostly for longer than its session lasts: others continue without it, and it does not know."""
     host = server.host
     assert host is not None, "it was paused"
@@ -140,7 +156,7 @@ async def _pause_past_session(model: SqlModel, server: DatabaseServer, lasts_s: 
     host.resume()
 
 
-def _block_bookies(model: SqlModel, server: DatabaseServer, *, blocked: bool) -> None:
+def _block_bookies(model: LedModel, server: DatabaseServer, *, blocked: bool) -> None:
     """Block what a node sends to the bookies, or let it through again."""
     network = model.context.world.network
     for bookie in model.context.cluster.bookies:
@@ -150,7 +166,7 @@ def _block_bookies(model: SqlModel, server: DatabaseServer, *, blocked: bool) ->
             network.unblock(server.name, bookie)
 
 
-async def _mute_past_session(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
+async def _mute_past_session(model: LedModel, server: DatabaseServer, lasts_s: float) -> None:
     """Keep a node whose groups do not reach the bookies so until its session has ended: others continue without them.
 
     It gets the answers to what it has sent before, and its clients reach it.
@@ -172,7 +188,7 @@ async def _hang(server: DatabaseServer, lasts_s: float) -> None:
     host.resume()
 
 
-async def _cut_off(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
+async def _cut_off(model: LedModel, server: DatabaseServer, lasts_s: float) -> None:
     """Cut the process off from the metadata, but neither from the bookies nor from its clients."""
     host, reachable = server.host, server.reachable
     reachable.clear()
@@ -183,7 +199,7 @@ async def _cut_off(model: SqlModel, server: DatabaseServer, lasts_s: float) -> N
     reachable.set()
 
 
-async def _answer_late(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
+async def _answer_late(model: LedModel, server: DatabaseServer, lasts_s: float) -> None:
     """Congest the way to the process: answers of bookies arrive late, those of the metadata too late for its session.
 
     The congestion begins while an append is on its way. Packets of the process itself arrive, and its clients reach it.
@@ -216,7 +232,7 @@ async def _answer_late(model: SqlModel, server: DatabaseServer, lasts_s: float) 
     reachable.set()
 
 
-async def _replace_in_order(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
+async def _replace_in_order(model: LedModel, server: DatabaseServer, lasts_s: float) -> None:
     """Stop the leader in order. Once another leads and has written, restart the third with a new session."""
     server.allowed.clear()
     await server.stop()
@@ -236,7 +252,7 @@ async def _replace_in_order(model: SqlModel, server: DatabaseServer, lasts_s: fl
     await server.restart()
 
 
-async def _expire_session(model: SqlModel, server: DatabaseServer) -> None:
+async def _expire_session(model: LedModel, server: DatabaseServer) -> None:
     """Have the metadata declare a living node dead; often during a lull in writes, so that it learns of it late."""
     host = server.host
     if model.context.rng("lull", model.context.time()).random() < LULL_SHARE:

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -25,8 +25,8 @@ from triplicate.config import NodeSettings
 from triplicate.errors import MetadataError, SessionExpired, TriplicateError, WrongCluster
 from triplicate.log import LogClientSettings, Logs
 from triplicate.metadata import ReplicatedMemoryStore, ReplicatedMemoryTree, Tree, Watch
-from triplicate.replica import Role
-from triplicate.runtime import Disk, File, Host, first_of, real_host, resolve
+from triplicate.replica import NodeParts, Role
+from triplicate.runtime import Disk, File, Host, TaskScope, first_of, real_host, resolve
 from triplicate.sim.host import NodeDied, SimulatedHost
 from triplicate.sim.virtual_loop import Life, context_of
 from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, SqlDatabase
@@ -316,7 +316,9 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
                 server = await PostgresServer.open(port, databases, (self.name, SQL_PORT))
                 logs, setup = Logs(client, self._log_settings), connection_setup(host)
                 try:
-                    node = await DatabaseNode.start(port, client, logs, settings, databases, (self.name, SQL_PORT), setup=setup)
+                    node = await DatabaseNode.start(
+                        port, client, logs, settings, databases, (self.name, SQL_PORT), setup=setup, beside=self._beside()
+                    )
                 except BaseException:
                     self.databases = None
                     await server.stop()
@@ -333,6 +335,10 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
                     await node.stop()
         finally:
             await metadata.aclose()
+
+    def _beside(self) -> Callable[[NodeParts, TaskScope], Coroutine[Any, Any, None]] | None:
+        """What the process hosts beside its databases."""
+        return None
 
     def _trace(self, host: Host) -> Any:
         folder = str(self.folder)

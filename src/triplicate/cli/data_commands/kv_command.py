@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from triplicate.cli.data_commands import kv_data_commands
 from triplicate.cli.data_commands.log_keys import key_option
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import client_settings, metadata_option
@@ -23,6 +24,10 @@ def kv() -> None:
 
     A store is a replicated log of changes and a copy of the resulting keys and values on every node, in RocksDB.
     """
+
+
+for _one in kv_data_commands.COMMANDS:
+    kv.add_command(_one)
 
 
 @kv.command()

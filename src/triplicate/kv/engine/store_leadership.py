@@ -139,6 +139,10 @@ class StoreLeadership:
     # For the store.
 
     @property
+    def epoch(self) -> int:
+        return self._log.epoch
+
+    @property
     def now_ms(self) -> int:
         """The leader's clock, milliseconds since the epoch."""
         return self._clock.wall_us() // 1000
@@ -264,7 +268,7 @@ class StoreLeadership:
             group.acknowledged = _done() if self.is_confirmed() else self._proof()
         else:
             self._append(group, spawn)
-        group.acknowledged.add_done_callback(self._answered)
+        group.acknowledged.add_done_callback(partial(self._answered, group.sent))
 
     def _decide_group(self) -> _Group:
         time_ms = next_time_ms(self._state.time_ms, self.now_ms)
@@ -306,6 +310,7 @@ class StoreLeadership:
             record = None if effect.value is None else Record(effect.value, position, effect.deadline_ms)
             self._pending[effect.key] = _PendingRecord(record, group)
 
+    @fault_point("kv.append")
     def _append(self, group: _Group, spawn: Spawn[range]) -> None:
         preamble = encode_header(group.header)
         self._appended_at = self._clock.elapsed()
@@ -316,7 +321,6 @@ class StoreLeadership:
             self._has_task = True
             group.acknowledged = spawn(self._append_later(group.records, preamble))
 
-    @fault_point("kv.append_later")
     async def _append_later(self, records: Sequence[bytes], preamble: bytes) -> range:
         """Append when the log has room."""
         try:
@@ -324,9 +328,13 @@ class StoreLeadership:
         finally:
             self._has_task = False
 
-    def _answered(self, acknowledged: asyncio.Future[range] | asyncio.Future[None]) -> None:
-        if not acknowledged.cancelled():
-            acknowledged.exception()  # It is raised where the group is committed, unless another error ends the leadership before.
+    def _answered(self, sent: SentAppend[asyncio.Future[None]] | None, acknowledged: asyncio.Future[range] | asyncio.Future[None]) -> None:
+        """The log has answered for a group. An error is raised where the group is committed, unless another one ends the leadership before.
+
+        The reads of the append are confirmed at once: a group before it may wait for them.
+        """
+        if not acknowledged.cancelled() and acknowledged.exception() is None and sent is not None:
+            self._acknowledge(sent)
         self._changed.set()
 
     @fault_point("kv.commit")
@@ -340,8 +348,6 @@ class StoreLeadership:
             if offsets is not None and offsets.stop != group.state.position:
                 expected = group.state.position
                 raise EnvironmentFault(f"the log gave a group of {self._name!r} the offsets up to {offsets.stop}, where {expected} was due")
-            if group.sent is not None:
-                self._acknowledge(group.sent)
             groups.append(group)
         await shielded(self._commit(groups))
         for group in groups:

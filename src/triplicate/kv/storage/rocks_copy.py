@@ -15,6 +15,7 @@ RocksDB writes its files by itself, outside of the disk port, as SQLite does.
 from __future__ import annotations
 
 import struct
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -98,6 +99,14 @@ def options() -> Options:
     return found
 
 
+_OPEN_COPIES: weakref.WeakSet[RocksCopy] = weakref.WeakSet()
+
+
+def open_copies() -> list[RocksCopy]:
+    """The copies that this process has open."""
+    return [copy for copy in _OPEN_COPIES if copy.is_open]
+
+
 class RocksCopy:
     """An open copy. `get`, `get_many`, `scan` and `write` may be called from different threads.
 
@@ -120,6 +129,12 @@ class RocksCopy:
         if self.state.identity != identity:
             self.close()
             raise OtherStore(f"the files in {path} are of another store")
+
+        _OPEN_COPIES.add(self)
+
+    @property
+    def is_open(self) -> bool:
+        return self._database is not None
 
     @property
     def _open(self) -> Rdict:

@@ -178,6 +178,26 @@ def test_the_lease_counts_from_the_sending_of_an_append(tmp_path: Path) -> None:
     play(tmp_path, scene, LEASE_S)
 
 
+def test_a_group_that_waits_for_the_append_of_a_later_group_is_answered(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
+        await store.put(b"a", b"1")
+        log.held = True
+        read = asyncio.ensure_future(store.get(b"a"))
+        await log.has_sent(1)
+        refused = store.submit(Batch([Put(b"a", b"2")], [KeyExists(b"a", expected=False)]))
+        await asyncio.sleep(0)
+        changes = [store.submit(Batch([Put(b"b", b"1")])) for _ in range(20)]
+        await log.has_sent(2)
+        log.release()
+        log.held = False
+        assert not (await refused).held
+        assert (await read).record is not None
+        for change in changes:
+            await change
+
+    play(tmp_path, scene)
+
+
 def test_a_successor_waits_for_the_lease_of_its_predecessor(tmp_path: Path) -> None:
     async def scene() -> None:
         store, clock = store_at(tmp_path, LEASE_S)

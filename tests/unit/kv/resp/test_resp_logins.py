@@ -10,7 +10,7 @@ import redis
 
 from tests.unit.kv.resp.login_rig import PASSWORD, Door, run_door
 from tests.unit.kv.resp.resp_rig import Stand, play, request
-from tests.waiting import LOOP_POLL_S, eventually
+from tests.waiting import LIMIT_S, LOOP_POLL_S, eventually
 from triplicate.kv.resp.resp_connections import RespLimits
 from triplicate.security import User
 
@@ -142,8 +142,9 @@ def test_a_user_that_is_removed_or_has_another_password_is_served_no_more(tmp_pa
                 await client.set("a", "1")
                 return (await raw.ask(request(b"PING"))).startswith(b"-NOAUTH this user was removed")
 
-            while not await is_refused():  # The file is looked at once a second.
-                await asyncio.sleep(LOOP_POLL_S)
+            async with asyncio.timeout(LIMIT_S):
+                while not await is_refused():  # The file is looked at once a second.
+                    await asyncio.sleep(LOOP_POLL_S)
             await client.set("a", "2")
             await subscriber.rest()
         raw.close()

@@ -15,6 +15,7 @@ from triplicate.config import (
     MetadataSettings,
     NodeSettings,
     ProcessSettings,
+    RespSettings,
     SecuritySettings,
 )
 from triplicate.errors import ConfigError
@@ -25,6 +26,7 @@ from triplicate.security import (
     gaps_of_metadata_client,
     gaps_of_node,
     refuse_gaps,
+    resp_gaps,
 )
 
 SECURE = SecuritySettings(required=True, ca_file="ca.pem", certificate_file="one.pem", key_file="one.key")
@@ -178,3 +180,9 @@ def test_an_embedded_store_and_a_bookie_without_auto_recovery_need_less() -> Non
     alone = replace(embedded, autorecovery=AutorecoverySettings(in_bookie=False), client=ClientSettings())
     assert list(of_bookie(alone)) == []
     assert list(of_node(alone)) != []
+
+
+def test_key_value_stores_are_served_by_a_port_with_users_only() -> None:
+    assert list(resp_gaps(RespSettings())) == []
+    assert list(resp_gaps(RespSettings(serve=True, users_file="users.toml"))) == []
+    assert [gap.split()[0] for gap in resp_gaps(RespSettings(serve=True))] == ["resp.users_file"]

@@ -178,7 +178,7 @@ def _unknown(words: list[bytes]) -> str:
     name = shown(words[0])
     reason = UNSUPPORTED.get(name.lower())
     if reason is not None:
-        return f"ERR unsupported command '{name.upper()}': {reason} (docs/key-value.md)"
+        return f"ERR unsupported command '{name.upper()}': {reason} (docs/resp.md)"
     beginning, size = [], 0
     for word in words[1:]:
         if size >= SHOWN_BYTES:

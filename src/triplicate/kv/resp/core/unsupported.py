@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 STRINGS_ONLY = "this store has strings only"
-ONE_NODE = "a cluster of this kind has neither slots nor replicas to command; see docs/resp.md"
+ONE_NODE = "a cluster of this kind has neither slots nor replicas to command"
 NO_SCRIPTS = "this store runs no scripts; see MULTI and TRIPLICATE.CAS"
 NO_MESSAGES = "channels carry notifications of keys only"
 NO_PERSISTENCE = "the log keeps every acknowledged change"

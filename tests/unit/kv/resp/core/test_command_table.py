@@ -16,7 +16,7 @@ def refusal(*words: bytes) -> str:
 
 
 def test_a_command_that_redis_has_and_this_server_has_not_is_refused_by_name() -> None:
-    assert refusal(b"hset", b"a", b"b", b"c") == "ERR unsupported command 'HSET': this store has strings only (docs/key-value.md)"
+    assert refusal(b"hset", b"a", b"b", b"c") == "ERR unsupported command 'HSET': this store has strings only (docs/resp.md)"
     assert refusal(b"Eval").startswith("ERR unsupported command 'EVAL': this store runs no scripts")
     assert not UNSUPPORTED.keys() & {name.decode() for name in TABLE}
 

@@ -1,0 +1,1 @@
+"""The workload of key-value stores."""

@@ -1,0 +1,59 @@
+"""A node opens the port for clients of Redis if its settings say so, with the node's limits."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import replace
+
+import pytest
+
+from triplicate.cli.server_commands.resp_door import RespDoor, resp_limits
+from triplicate.config import NodeSettings, RespSettings
+from triplicate.errors import ConfigError, EnvironmentFault
+from triplicate.kv import HostedStores
+from triplicate.runtime import Metrics, real_host
+
+
+def test_the_port_is_open_only_where_it_is_asked_for() -> None:
+    async def body() -> None:
+        closed = RespDoor(real_host("test"), NodeSettings(), RespSettings(), None)
+        await closed.open(HostedStores(), Metrics())
+        assert closed.facts() == {}
+        await closed.stop()
+        door = RespDoor(real_host("test"), NodeSettings(), RespSettings(serve=True), None)
+        await door.open(HostedStores(), Metrics())
+        host, _, port = str(door.facts()["resp"]).rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET a\r\nPING\r\n")
+        assert (await reader.readline()).startswith(b"-LOADING")
+        assert await reader.readline() == b"+PONG\r\n"
+        await door.stop()
+        assert await reader.read() == b""
+        writer.close()
+        assert door.facts() == {}
+
+    asyncio.run(asyncio.wait_for(body(), 30))
+
+
+def test_a_port_that_is_in_use_is_named() -> None:
+    async def body() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            resp = RespSettings(serve=True, port=taken.getsockname()[1])
+            with pytest.raises(EnvironmentFault, match=r"choose another resp\.port"):
+                await RespDoor(real_host("test"), NodeSettings(), resp, None).open(HostedStores(), Metrics())
+
+    asyncio.run(asyncio.wait_for(body(), 30))
+
+
+def test_demands_that_cannot_be_kept_are_refused_before_anything_is_opened() -> None:
+    async def body() -> None:
+        with pytest.raises(ConfigError, match=r"resp\.users_file"):
+            RespDoor(real_host("test"), replace(NodeSettings(), authentication="scram"), RespSettings(serve=True), None)
+
+    asyncio.run(body())
+
+
+def test_the_limits_are_those_of_the_node() -> None:
+    limits = resp_limits(replace(NodeSettings(), connections=7, login_s=3.0, failed_logins=4))
+    assert (limits.connections, limits.login_s, limits.failed_logins) == (7, 3.0, 4)

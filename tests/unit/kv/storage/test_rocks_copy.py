@@ -1,0 +1,104 @@
+"""Data and position of a copy are of one moment, and damage is never taken for the end of the data."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from triplicate.errors import CorruptionError, Diverged
+from triplicate.kv import ALL_KEYS, ChangeKind
+from triplicate.kv.core.store_records import Effect
+from triplicate.kv.storage import rocks_copy
+from triplicate.kv.storage.rocks_copy import AppliedBatch, OtherStore, RocksCopy
+
+IDENTITY = b"i" * 16
+FAR = 10**12
+
+
+class Crash(Exception):
+    """The process dies."""
+
+
+class DyingDatabase:
+    """A RocksDB whose process dies before one of its writes."""
+
+    def __init__(self, database: Any, writes: int) -> None:
+        self._database = database
+        self._writes = writes
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._database, name)
+        if name not in ("write", "put", "delete"):
+            return found
+
+        def write(*arguments: Any) -> Any:
+            if self._writes == 0:
+                raise Crash
+            self._writes -= 1
+            return found(*arguments)
+
+        return write
+
+
+def batches(number: int) -> list[AppliedBatch]:
+    """An application that changes many keys, deadlines too."""
+    effects = [Effect(ChangeKind.PUT, b"k%d" % key, b"%d" % number, FAR + number, FAR + number - 1 if number else 0) for key in range(5)]
+    return [AppliedBatch(number + 1, effects)]
+
+
+@pytest.mark.parametrize("writes", range(3))
+def test_a_crash_at_any_write_leaves_data_and_position_of_one_moment(tmp_path: Path, writes: int) -> None:
+    path = str(tmp_path / "s")
+    copy = RocksCopy(path, IDENTITY)
+    copy.write(batches(0), copy.state._replace(position=1, keys=5))
+    database: Any = copy._database
+    copy._database = DyingDatabase(database, writes)  # type: ignore[assignment]  # only the calls matter
+    with suppress(Exception):  # The files show what the crash has left.
+        copy.write(batches(1), copy.state._replace(position=2))
+    database.close()
+    again = RocksCopy(path, IDENTITY)
+    for key in range(5):
+        record = again.get(b"k%d" % key)
+        assert record is not None
+        position = again.state.position
+        assert (record.version, record.value, record.deadline_ms - FAR) == (position, b"%d" % (position - 1), position - 1)
+    assert [due.deadline_ms - FAR for due in again.due(2 * FAR, 100)] == [again.state.position - 1] * 5
+    again.close()
+
+
+def test_a_scan_over_damage_fails_instead_of_ending(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    copy = RocksCopy(str(path), IDENTITY)
+    effects = [Effect(ChangeKind.PUT, b"k%04d" % key, b"%04d" % key * 30) for key in range(1000)]
+    copy.write([AppliedBatch(1, effects)], copy.state._replace(position=1, keys=1000))
+    copy.flush()
+    copy.close()
+    for file in path.glob("*.sst"):
+        content = bytearray(file.read_bytes())
+        content[len(content) // 3] ^= 0xFF
+        file.write_bytes(content)
+    damaged = RocksCopy(str(path), IDENTITY)
+    with pytest.raises(CorruptionError):
+        damaged.scan(ALL_KEYS, 10_000, 1 << 30, 0)
+    with pytest.raises(CorruptionError):
+        damaged.count(ALL_KEYS, 0)
+    with pytest.raises(CorruptionError):
+        list(damaged.moment().items)
+    damaged.close()
+
+
+def test_a_change_of_the_deadline_of_a_missing_key_is_a_divergence(tmp_path: Path) -> None:
+    copy = RocksCopy(str(tmp_path / "s"), IDENTITY)
+    with pytest.raises(Diverged):
+        copy.write([AppliedBatch(1, [Effect(ChangeKind.DEADLINE, b"k", None, 5, 0, existed=True)])], copy.state)
+    copy.close()
+
+
+def test_the_copy_of_another_store_is_not_opened(tmp_path: Path) -> None:
+    RocksCopy(str(tmp_path / "s"), IDENTITY).close()
+    with pytest.raises(OtherStore):
+        RocksCopy(str(tmp_path / "s"), b"j" * 16)
+    assert rocks_copy.RocksCopy(str(tmp_path / "s"), IDENTITY).state.position == 0
