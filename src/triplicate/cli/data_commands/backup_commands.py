@@ -224,16 +224,26 @@ def clone(
 @metadata_option
 @click.argument("name", metavar="DATABASE")
 @click.argument("path", metavar="FILE", type=click.Path())
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("sqlite", "sql")),
+    default="sqlite",
+    show_default=True,
+    help="A SQLite file, or SQL text for psql.",
+)
 @target_options
-def export(metadata: str | None, name: str, path: str, target: Target | None) -> None:
-    """Write a database, as it is now or was at a point in time that is kept, as a plain SQLite file.
+def export(metadata: str | None, name: str, path: str, form: str, target: Target | None) -> None:
+    """Write a database, as it is now or was at a point in time that is kept, as a plain SQLite file, or as SQL text.
 
-    Other programs can open the file. It has neither roles nor rights, and nothing else of Triplicate's.
+    Other programs can open the file. It has neither roles nor rights, and nothing else of Triplicate's. SQL text is loaded into a new
+    database by `triplicate sql`.
     """
     path = os.path.abspath(path)
 
     async def work(client: Client) -> None:
-        await export_database(client, Logs(client, client_settings(LogClientSettings)), name, target, path)
+        logs = Logs(client, client_settings(LogClientSettings))
+        await export_database(client, logs, name, target, path, as_sql=form == "sql")
         remarks.print(f"database {name} is exported to {path}")
 
     run_with_client(metadata, work)
