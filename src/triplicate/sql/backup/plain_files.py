@@ -94,9 +94,7 @@ def _copy(host: Host, source_path: str, path: str) -> None:
     with closing(host.disk.open(source_path, readonly=True)) as file:
         check_room(host, path, file.size(), f"the copy of {source_path}")
         if file.size() and file.pread(len(_MAGIC), 0) != _MAGIC:
-            raise ArgumentError(
-                f"{source_path} is no SQLite file. SQL text is loaded by `triplicate database create NAME` and `triplicate sql NAME < FILE`"
-            )
+            raise ArgumentError(f"{source_path} is no SQLite file")
     delete_file(host, path)
     host.disk.open(path, create=True).close()
     source, target = apsw.Connection(source_path, flags=apsw.SQLITE_OPEN_READWRITE), apsw.Connection(path)

@@ -9,7 +9,7 @@ import apsw
 
 from triplicate.errors import ArgumentError
 from triplicate.runtime import Host
-from triplicate.sql.backup.core.sql_text import inserts, loading_order
+from triplicate.sql.backup.core.sql_text import inserts, loading_order, trigger_for_psql
 from triplicate.sql.core.lexer import quote
 from triplicate.sql.storage.sqlite_file import open_reader
 from triplicate.sql.storage.sqlite_schema import load_tables
@@ -19,7 +19,7 @@ _OURS = (
     r"name not like 'triplicate\_%' escape '\' and tbl_name not like 'triplicate\_%' escape '\' and name not like 'sqlite\_%' escape '\'"
 )
 _LATER = f"""
-select sql from main.sqlite_schema where type in ('index', 'view', 'trigger') and sql is not null and {_OURS}
+select type, sql from main.sqlite_schema where type in ('index', 'view', 'trigger') and sql is not null and {_OURS}
 order by case type when 'index' then 0 when 'view' then 1 else 2 end, rowid
 """
 
@@ -74,8 +74,8 @@ def _statements(connection: apsw.Connection) -> Iterator[str]:
         columns = tables[name].shape.columns
         rows = connection.execute(f"select {', '.join(map(quote, columns))} from main.{quote(name)}")
         yield from inserts(name, columns, rows)
-    for (sql,) in connection.execute(_LATER):
-        yield f"{sql};\n"
+    for kind, sql in connection.execute(_LATER):
+        yield f"{trigger_for_psql(str(sql)) if kind == 'trigger' else sql};\n"
     for pragma in ("user_version", "application_id"):
         value = connection.pragma(pragma)
         if value:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from triplicate.errors import ArgumentError
 from triplicate.sql.core.column_codec import Value
-from triplicate.sql.core.lexer import quote
+from triplicate.sql.core.lexer import quote, sqlite_tokens
 
 ROWS_OF_A_STATEMENT = 500
 STATEMENT_CHARACTERS = 256 * 1024
@@ -76,3 +76,13 @@ def loading_order(references: Mapping[str, frozenset[str]]) -> list[str]:
         for name in ready:
             del waiting[name]
     return order
+
+
+def trigger_for_psql(sql: str) -> str:
+    r"""The text of a trigger with ``\;`` for each semicolon in it. psql would take them for the ends of statements otherwise."""
+    out, done = "", 0
+    for token in sqlite_tokens(sql):
+        if token.text == ";":
+            out += sql[done : token.start] + "\\;"
+            done = token.end
+    return out + sql[done:]
