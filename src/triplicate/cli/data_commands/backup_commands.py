@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from triplicate.cli.data_commands.snapshot_requests import time_text
+from triplicate.cli.data_commands.sql_text_import import import_sql_text, is_sql_text
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import client_settings, metadata_option
@@ -224,16 +225,26 @@ def clone(
 @metadata_option
 @click.argument("name", metavar="DATABASE")
 @click.argument("path", metavar="FILE", type=click.Path())
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("sqlite", "sql")),
+    default="sqlite",
+    show_default=True,
+    help="A SQLite file, or SQL text for psql.",
+)
 @target_options
-def export(metadata: str | None, name: str, path: str, target: Target | None) -> None:
-    """Write a database, as it is now or was at a point in time that is kept, as a plain SQLite file.
+def export(metadata: str | None, name: str, path: str, form: str, target: Target | None) -> None:
+    """Write a database, as it is now or was at a point in time that is kept, as a plain SQLite file, or as SQL text.
 
-    Other programs can open the file. It has neither roles nor rights, and nothing else of Triplicate's.
+    Other programs can open the file. It has neither roles nor rights, and nothing else of Triplicate's. SQL text is loaded into a new
+    database by `triplicate sql`.
     """
     path = os.path.abspath(path)
 
     async def work(client: Client) -> None:
-        await export_database(client, Logs(client, client_settings(LogClientSettings)), name, target, path)
+        logs = Logs(client, client_settings(LogClientSettings))
+        await export_database(client, logs, name, target, path, as_sql=form == "sql")
         remarks.print(f"database {name} is exported to {path}")
 
     run_with_client(metadata, work)
@@ -247,11 +258,19 @@ def export(metadata: str | None, name: str, path: str, target: Target | None) ->
 @_key
 @work_folder_option
 def import_command(metadata: str | None, path: str, name: str, replaces: bool, key_id: str, work_folder: str | None) -> None:
-    """Make a database of a SQLite file, which is not changed.
+    """Make a database of a SQLite file, which is not changed, or of SQL text, which psql loads.
 
-    Definitions and values that a database would refuse are named, and nothing is made then. The database has no roles and no administrator.
+    Definitions and values of a SQLite file that a database would refuse are named, and nothing is made then. The database has no roles and
+    no administrator. SQL text is loaded into a database that is created as by `triplicate database create`, and is dropped again if a
+    statement fails.
     """
     path = os.path.abspath(path)
+    if is_sql_text(path):
+        if replaces:
+            raise click.UsageError("SQL text is loaded into a new database; --replace is for SQLite files")
+        import_sql_text(metadata, path, name, key_id)
+        remarks.print(f"database {name} is imported; open it with: triplicate sql {name}")
+        return
 
     async def work(client: Client) -> None:
         logs = Logs(client, client_settings(LogClientSettings))

@@ -18,6 +18,7 @@ from triplicate.sql.storage.sqlite_schema import INTERNAL_PREFIX, is_internal, l
 
 IMPORTED_POSITION = 1
 """Where the log of an imported database begins: behind 0, so that every node loads its snapshot."""
+_MAGIC = b"SQLite format 3\0"
 _SCRATCH = ".definitions"
 _SHOWN = 10
 _STEP_PAGES = 256
@@ -92,6 +93,8 @@ def adopt_plain(host: Host, source_path: str, path: str, identity: bytes) -> Non
 def _copy(host: Host, source_path: str, path: str) -> None:
     with closing(host.disk.open(source_path, readonly=True)) as file:
         check_room(host, path, file.size(), f"the copy of {source_path}")
+        if file.size() and file.pread(len(_MAGIC), 0) != _MAGIC:
+            raise ArgumentError(f"{source_path} is no SQLite file")
     delete_file(host, path)
     host.disk.open(path, create=True).close()
     source, target = apsw.Connection(source_path, flags=apsw.SQLITE_OPEN_READWRITE), apsw.Connection(path)

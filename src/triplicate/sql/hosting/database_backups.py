@@ -17,6 +17,7 @@ from triplicate.sql.backup.core.manifest import Manifest
 from triplicate.sql.backup.core.target import Target
 from triplicate.sql.backup.past_copy import PastCopies
 from triplicate.sql.backup.plain_files import adopt_plain, make_plain
+from triplicate.sql.backup.sql_dump import write_dump
 from triplicate.sql.hosting.database_directory import Administrator, DatabaseInfo, read_info
 from triplicate.sql.hosting.restoring import NewDatabase, check_name, create_from_file, source_of
 from triplicate.sql.storage.sqlite_copy import delete_file, on_disk
@@ -123,25 +124,30 @@ async def clone_database(client: Client, logs: Logs, name: str, target: Target |
         await shielded(worker.close())
 
 
-async def export_database(client: Client, logs: Logs, name: str, target: Target | None, path: str) -> None:
-    """Write a database as a plain SQLite file, without the internal tables, roles and rights.
+async def export_database(client: Client, logs: Logs, name: str, target: Target | None, path: str, *, as_sql: bool = False) -> None:
+    """Write a database as a plain SQLite file, or as SQL text that psql loads, without the internal tables, roles and rights.
 
     Args:
         target: the point in time; None for now. path: absolute; no file has it.
 
     Raises:
-        SqlError: 3D000. ArgumentError: there is a file already. NotKept: the point is not kept. Also the errors of `PastCopies.make`.
+        SqlError: 3D000. ArgumentError: there is a file already, or the database has something that SQL text cannot have. NotKept: the point
+        is not kept. Also the errors of `PastCopies.make`.
     """
-    info = await read_info(client, name)
-    worker = client.host.new_worker("sql-export")
-    work = path + MAKING
+    host, info = client.host, await read_info(client, name)
+    worker = host.new_worker("sql-export")
+    work, text = path + MAKING, path + MAKING + ".sql"
     try:
-        await on_disk(worker, _check_absent, client.host, path)
-        await PastCopies(client.host, logs, source_of(info)).make(target, work)
-        await on_disk(worker, make_plain, work)
-        await on_disk(worker, _rename, client.host, work, path)
+        await on_disk(worker, _check_absent, host, path)
+        state = await PastCopies(host, logs, source_of(info)).make(target, work)
+        if as_sql:
+            await on_disk(worker, write_dump, host, work, text, f"database {name} as it was at position {state.position}")
+        else:
+            await on_disk(worker, make_plain, work)
+        await on_disk(worker, _rename, host, text if as_sql else work, path)
     finally:
-        await shielded(on_disk(worker, delete_file, client.host, work))
+        for file in (work, text):
+            await shielded(on_disk(worker, delete_file, host, file))
         await shielded(worker.close())
 
 

@@ -169,7 +169,7 @@ def test_damage_to_any_part_is_found_before_anything_is_changed(tmp_path: Path, 
     play(tmp_path / "nodes", scene)
 
 
-def test_a_full_backup_is_replaced_only_when_told_and_a_foreign_folder_never(tmp_path: Path) -> None:
+def test_a_full_backup_is_replaced_only_when_asked_and_a_foreign_folder_never(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         folder = tmp_path / "backup"
         await chain(cluster, folder)

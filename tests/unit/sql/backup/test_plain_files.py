@@ -47,6 +47,9 @@ def test_an_exported_file_holds_the_rows_and_nothing_of_ours(tmp_path: Path) -> 
         assert content_of(path)["t"] == history.moments[-1].content["t"]
         with pytest.raises(ArgumentError, match="is there already"):
             await export_database(client, logs, "db", None, str(path))
+        await export_database(client, logs, "db", None, str(tmp_path / "dump.sql"), as_sql=True)
+        assert 'INSERT INTO "t" (' in (tmp_path / "dump.sql").read_text()
+        assert "triplicate_" not in (tmp_path / "dump.sql").read_text()
         moment = history.moments[3]
         await export_database(client, logs, "db", AtPosition(moment.position), str(tmp_path / "earlier.db"))
         assert content_of(tmp_path / "earlier.db")["u"] == moment.content["u"]

@@ -44,7 +44,7 @@ def test_a_restored_database_equals_the_one_that_was_backed_up_and_goes_on(tmp_p
     play(tmp_path / "nodes", scene)
 
 
-def test_a_restore_replaces_a_database_only_when_told(tmp_path: Path) -> None:
+def test_a_restore_replaces_a_database_only_when_asked(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         history = await written(await cluster.leader())
         client, _, source = await command_on(cluster)

@@ -1,0 +1,68 @@
+"""Making a database of SQL text, which psql loads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+from triplicate.cli.data_commands.sql_command import LEADER_WAIT_S, with_password
+from triplicate.cli.terminal.client_run import run_with_client
+from triplicate.cli.terminal.options import client_settings
+from triplicate.client import Client
+from triplicate.config import DatabaseClientSettings, SecuritySettings
+from triplicate.config.log_settings import LogClientSettings
+from triplicate.errors import ConfigError, ReplicaError
+from triplicate.log import Logs
+from triplicate.security import read_secret_file
+from triplicate.sql import Administrator, connection_string, create_database, drop_database, wait_for_leader
+
+SQLITE_MAGIC = b"SQLite format 3\0"
+
+
+def is_sql_text(path: str) -> bool:
+    """Whether a file is no SQLite file, so that it can only be SQL text."""
+    with open(path, "rb") as file:
+        begin = file.read(len(SQLITE_MAGIC))
+    return bool(begin) and begin != SQLITE_MAGIC
+
+
+def import_sql_text(metadata: str | None, path: str, name: str, key_id: str) -> None:
+    """Create a database, and let psql run a file of SQL in it. The database is dropped again when a statement fails.
+
+    Where the settings have a role and a password for databases, they become its administrator, as with `triplicate database create`.
+
+    Raises:
+        ConfigError: psql is not installed. ReplicaError: a statement failed; psql has printed its error. SqlError: 42P04, the name is in
+            use. EnvironmentFault: no node runs.
+    """
+    psql = shutil.which("psql")
+    if psql is None:
+        raise ConfigError("SQL text is loaded by psql, which is not installed (Debian: postgresql-client)")
+    settings, ca_file = client_settings(DatabaseClientSettings), client_settings(SecuritySettings).ca_file
+    authority = ca_file and os.path.abspath(ca_file)
+    target = ""
+
+    async def create(client: Client) -> None:
+        nonlocal target
+        administrator = None
+        if settings.role and settings.password_file:
+            password = read_secret_file(settings.password_file, "database_client.password_file")
+            administrator = Administrator.of_password(client, settings.role, password)
+        logs = Logs(client, client_settings(LogClientSettings))
+        await create_database(client, name, logs=logs, key_id=key_id, administrator=administrator)
+        try:
+            info = await wait_for_leader(client, name, LEADER_WAIT_S)
+            target = connection_string(info, user=with_password(None), ca_file=authority)
+        except BaseException:
+            await drop_database(client, name)
+            raise
+
+    async def drop(client: Client) -> None:
+        await drop_database(client, name)
+
+    run_with_client(metadata, create)
+    done = subprocess.run([psql, target, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", path], check=False)
+    if done.returncode:
+        run_with_client(metadata, drop)
+        raise ReplicaError(f"{path} was not imported: psql ended with exit code {done.returncode}; database {name} is dropped again")

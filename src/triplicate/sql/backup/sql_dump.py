@@ -1,0 +1,82 @@
+"""Writing a copy of a database as SQL text. All functions block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import apsw
+
+from triplicate.errors import ArgumentError
+from triplicate.runtime import Host
+from triplicate.sql.backup.core.sql_text import inserts, loading_order, trigger_for_psql
+from triplicate.sql.core.lexer import quote
+from triplicate.sql.storage.sqlite_file import open_reader
+from triplicate.sql.storage.sqlite_schema import load_tables
+
+_WRITE_BYTES = 1024 * 1024
+_OURS = (
+    r"name not like 'triplicate\_%' escape '\' and tbl_name not like 'triplicate\_%' escape '\' and name not like 'sqlite\_%' escape '\'"
+)
+_LATER = f"""
+select type, sql from main.sqlite_schema where type in ('index', 'view', 'trigger') and sql is not null and {_OURS}
+order by case type when 'index' then 0 when 'view' then 1 else 2 end, rowid
+"""
+
+
+def write_dump(host: Host, source_path: str, path: str, title: str) -> None:
+    """Write a copy of a database, whose internal tables are left out, as SQL text to a file.
+
+    Args:
+        title: a comment at the beginning.
+
+    Raises:
+        ArgumentError: the database has something that SQL text cannot have; the message names it.
+    """
+    connection = open_reader(source_path)
+    try:
+        connection.execute("begin")
+        with closing(host.disk.open(path, create=True)) as file:
+            file.truncate(0)
+            offset, held = 0, bytearray(f"-- {title}\n".encode())
+            for text in _statements(connection):
+                held += text.encode()
+                if len(held) >= _WRITE_BYTES:
+                    offset += file.pwrite([held], offset)
+                    held = bytearray()
+                    host.step_aside()
+            file.pwrite([held], offset)
+            file.sync()
+    finally:
+        connection.close(True)
+
+
+def _statements(connection: apsw.Connection) -> Iterator[str]:
+    virtual = [name for (name,) in connection.execute("select name from pragma_table_list where schema = 'main' and type = 'virtual'")]
+    if virtual:
+        raise ArgumentError(f"virtual tables cannot be written as SQL text ({', '.join(virtual)}): export the database as a SQLite file")
+    tables = load_tables(connection)
+    texts = {
+        str(name): str(sql)
+        for name, sql in connection.execute(f"select name, sql from main.sqlite_schema where type = 'table' and {_OURS}")
+    }
+    references = {
+        name: frozenset(
+            str(other).lower()
+            for (other,) in connection.execute('select distinct "table" from pragma_foreign_key_list(?, ?)', (name, "main"))
+        )
+        for name in tables
+    }
+    order = loading_order(references)
+    for name in order:
+        yield f"{texts[name]};\n"
+    for name in order:
+        columns = tables[name].shape.columns
+        rows = connection.execute(f"select {', '.join(map(quote, columns))} from main.{quote(name)}")
+        yield from inserts(name, columns, rows)
+    for kind, sql in connection.execute(_LATER):
+        yield f"{trigger_for_psql(str(sql)) if kind == 'trigger' else sql};\n"
+    for pragma in ("user_version", "application_id"):
+        value = connection.pragma(pragma)
+        if value:
+            yield f"PRAGMA {pragma} = {value};\n"

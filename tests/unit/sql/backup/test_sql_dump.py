@@ -1,0 +1,85 @@
+"""A database as SQL text, loaded through the server of PostgreSQL's protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import psycopg
+import pytest
+
+from tests.unit.sql.pg.server_rig import Served, run
+from triplicate.errors import ArgumentError
+from triplicate.runtime import real_host
+from triplicate.sql.backup.sql_dump import write_dump
+
+SCRIPT = """
+create table customers(id serial primary key, name varchar(20) not null unique, born date, balance numeric(10,2) default 0);
+create table orders(id bigint primary key, customer int references customers(id) on delete cascade, at timestamptz,
+    paid boolean default false, total double precision check (total >= 0), note text default 'it''s', doc jsonb, key uuid);
+create table "Odd name"("a b" text primary key, "select" int) ;
+create table anything(a, b);
+create index orders_at on orders(at);
+create view unpaid as select o.id, c.name from orders o join customers c on c.id = o.customer where not o.paid;
+create trigger raised after insert on orders begin
+    update customers set balance = 1 where id = new.customer; insert into anything values ('a;b', new.id);
+end;
+insert into customers(name, born, balance) values ('Ann', '2000-01-31', 12.50), ('O''Brien "x" \\ y', null, -0.01);
+insert into orders values (-9223372036854775807 - 1, 1, '2026-01-31 12:00:00+00', true, 1.5e300, 'line
+two', '{"a": [1, 2]}', '00112233-4455-6677-8899-aabbccddeeff'), (2, 2, null, false, 0.1, '', null, null);
+insert into "Odd name" values ('ü€😀', 1);
+insert into anything values (1, 'one'), (1.5, x'00ff'), ('1', null), (3.0, '');
+"""
+
+
+async def loaded(s: Served, name: str, text: str) -> None:
+    host, port = s.server.address
+    connection = await psycopg.AsyncConnection.connect(f"host={host} port={port} dbname={name} user=me", autocommit=True)
+    await connection.execute(text.encode())
+    await connection.close()
+
+
+def rows_of(connection: apsw.Connection) -> dict[str, list[tuple[object, ...]]]:
+    names = [str(name) for (name,) in connection.execute("select name from sqlite_schema where type in ('table', 'view') order by name")]
+    tables = {name: connection.execute(f'select * from "{name}" order by 1').fetchall() for name in names if not name.startswith("sqlite_")}
+    tables["(schema)"] = connection.execute("select type, name, sql from sqlite_schema order by type, name").fetchall()
+    return tables
+
+
+def file_of(connection: apsw.Connection, path: Path) -> None:
+    with apsw.Connection(str(path)) as target, target.backup("main", connection, "main") as backup:
+        backup.step()
+
+
+def test_a_dump_that_is_loaded_makes_the_same_database(tmp_path: Path) -> None:
+    async def body(s: Served) -> None:
+        await loaded(s, "shop", SCRIPT)
+        source, target = s.databases.shop._connection, s.databases.other._connection
+        file_of(source, tmp_path / "source.db")
+        write_dump(real_host("test"), str(tmp_path / "source.db"), str(tmp_path / "dump.sql"), "database shop")
+        text = (tmp_path / "dump.sql").read_text(encoding="utf-8")
+        assert text.startswith("-- database shop\n")
+        assert text.count("\\;") == 2
+        await loaded(s, "other", text.replace("\\;", ";"))
+        assert rows_of(target) == rows_of(source)
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("create virtual table f using fts5(a)", "virtual tables .*f"),
+        ("create table a(x primary key references b(y)); create table b(y primary key references a(x))", "a, b refer to one another"),
+        ("create table t(v); insert into t values('a' || char(0))", "column 'v' of table 't'"),
+        ("create table t(v); insert into t values(9e999)", "infinite"),
+    ],
+)
+def test_what_sql_text_cannot_have_is_named(tmp_path: Path, script: str, reason: str) -> None:
+    async def body(_: Served) -> None:
+        with apsw.Connection(str(tmp_path / "source.db")) as connection:
+            connection.execute(script)
+        with pytest.raises(ArgumentError, match=reason):
+            write_dump(real_host("test"), str(tmp_path / "source.db"), str(tmp_path / "dump.sql"), "x")
+
+    run(body)
