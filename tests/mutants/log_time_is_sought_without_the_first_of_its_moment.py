@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/reading/test_log_records.py::test_a_position_is_found_by_offset_time_and_transaction_id"]
+TESTS = ["tests/unit/log/reading/test_record_reader.py::test_a_position_is_found_by_offset_time_and_transaction_id"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""What producers that number their records have seen."""
+"""Events of producers that number their records."""
 
 from __future__ import annotations
 

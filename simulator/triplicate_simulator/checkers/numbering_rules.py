@@ -11,7 +11,7 @@ Numbered = tuple[str, str, int]
 
 
 def numbered_records_are_there_once(history: History, verdict: Verdict) -> None:
-    """A record that was acknowledged is in the log, at the offset that was told; it was appended by one append, whatever came of the
+    """A record that was acknowledged is in the log, at the offset that was acknowledged; it was appended by one append, and by none of the
     others; no number is missing before one that is there; and numbers rise with offsets. That none is there twice is rule 1 of logs."""
     firsts = {event.log: event.first_offset for event in history.of(FinalLogRead)}
     places: dict[tuple[str, bytes], int] = {}
@@ -38,22 +38,22 @@ def numbered_records_are_there_once(history: History, verdict: Verdict) -> None:
     for (log, producer), records in sorted(offered.items()):
         if log in firsts:
             found = {sequence: places.get((log, record)) for sequence, record in records.items()}
-            told = {sequence: acknowledged.get((log, producer, sequence)) for sequence in records}
-            _judge(f"{producer} in {log}", found, told, firsts[log], verdict)
+            answered = {sequence: acknowledged.get((log, producer, sequence)) for sequence in records}
+            _judge(f"{producer} in {log}", found, answered, firsts[log], verdict)
 
 
-def _judge(what: str, found: dict[int, int | None], told: dict[int, int | None], first_offset: int, verdict: Verdict) -> None:
+def _judge(what: str, found: dict[int, int | None], answered: dict[int, int | None], first_offset: int, verdict: Verdict) -> None:
     """Judge one producer.
 
     Args:
         found: by number, where a reader has found the record; None: nowhere.
-        told: by number, the offset that was acknowledged; -1: one that is not known, None: it was not acknowledged.
+        answered: by number, the offset that was acknowledged; -1: one that is not known, None: it was not acknowledged.
         first_offset: the log's first offset at the end; records before it may be gone unread.
     """
     before: tuple[int, int] | None = None
     missing: list[int] = []
     for sequence in sorted(found):
-        place, offset = found[sequence], told[sequence]
+        place, offset = found[sequence], answered[sequence]
         verdict.decided += 1
         if place is None:
             # It is known not to be truncated if an earlier one is not.

@@ -23,8 +23,7 @@ from triplicate.log.core.snapshot_format import CHUNK_BYTES, SnapshotHeader
 from triplicate.log.core.snapshot_list import LogLength, Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
 from triplicate.log.janitor import Chore, Janitor
 from triplicate.log.living_writers import has_living_writer
-from triplicate.log.log import Log
-from triplicate.log.logs import Logs
+from triplicate.log.logs import Log, Logs
 from triplicate.log.publishing.joining import JoinResult
 from triplicate.log.publishing.publication import PublishResult
 from triplicate.log.publishing.staging import StagedLedger, StagingOrigin, StagingWriter
@@ -33,8 +32,8 @@ from triplicate.log.reading.log_consumer import ConsumerInfo, LogConsumer
 from triplicate.log.reading.log_entries import LogEntry
 from triplicate.log.reading.log_reader import LogReader
 from triplicate.log.reading.log_record import LogRecord
-from triplicate.log.reading.log_records import LogRecords
 from triplicate.log.reading.range_reader import RangeReader
+from triplicate.log.reading.record_reader import LogRecords
 from triplicate.log.store.key_file import add_key, read_keys
 from triplicate.log.upkeep.log_snapshots import LogSnapshots
 from triplicate.log.upkeep.repair import Examination, LostLedger

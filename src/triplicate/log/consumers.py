@@ -8,7 +8,7 @@ from triplicate.errors import ConsumerFenced, LogReplaced, NoSuchConsumer, Offse
 from triplicate.log.core.consumer_state import ConsumerState
 from triplicate.log.core.head import Owner, check_text
 from triplicate.log.reading.log_consumer import ConsumerInfo, LogConsumer
-from triplicate.log.reading.log_records import LogRecords
+from triplicate.log.reading.record_reader import LogRecords
 from triplicate.log.store.consumer_nodes import ConsumerNodes, StoredConsumer, consumer_names
 from triplicate.log.store.head_store import HeadStore
 

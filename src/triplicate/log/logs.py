@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.errors import (
@@ -21,15 +21,19 @@ from triplicate.log.core.alteration import alter_settings, altered_settings
 from triplicate.log.core.encryption import ENTRIES, EncryptionBlock, KeySource, check_key_id, derive_cipher, require_key
 from triplicate.log.core.head import USER, Head, LogSegment, Owner, PublisherState, Purpose, check_text
 from triplicate.log.core.head_changes import DEFAULT_LIMITS, PageLimits
+from triplicate.log.core.positions import EARLIEST, LATEST, Position
 from triplicate.log.core.purposes import check_purpose, check_retention
 from triplicate.log.core.quorums import full_quorums, placeable_copies, quorums_for
-from triplicate.log.log import Log
 from triplicate.log.publishing import joining, publication, publishers
 from triplicate.log.publishing.joining import JoinResult
 from triplicate.log.publishing.publication import PublishResult
 from triplicate.log.publishing.request_server import RequestServer
 from triplicate.log.publishing.staging import StagedLedger, StagingOrigin, StagingWriter
 from triplicate.log.readable_logs import ReadableLogs
+from triplicate.log.reading.backward_reader import BackwardReader
+from triplicate.log.reading.log_consumer import LogConsumer
+from triplicate.log.reading.log_record import LogRecord
+from triplicate.log.reading.record_reader import LogRecords
 from triplicate.log.store.head_store import HeadDecision, StoredHead
 from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.store.log_encryption import staging_mark
@@ -488,3 +492,43 @@ class Logs(ReadableLogs):
 
     async def _sweep_ledgers(self, name: str | None, dry_run: bool) -> list[int]:
         return await orphans.Sweep(self.client, self._store, self.settings, name).run(dry_run=dry_run)
+
+
+class Log:
+    """Made by ``logs["flights"]``. ``async for record in log`` delivers all records from the first on, and then new ones."""
+
+    def __init__(self, name: str, logs: Logs) -> None:
+        self.name = name
+        self._logs = logs
+
+    def __aiter__(self) -> AsyncIterator[LogRecord]:
+        return self.records().__aiter__()
+
+    def records(self, from_: Position = EARLIEST, *, to: Position | None = None) -> LogRecords:
+        """See `Logs.records`."""
+        return self._logs.records(self.name, from_, to=to)
+
+    def backwards(self, from_: Position = LATEST, *, skip_lost: bool = False) -> BackwardReader:
+        """See `Logs.backwards`."""
+        return self._logs.backwards(self.name, from_, skip_lost=skip_lost)
+
+    async def last_record(self) -> LogRecord | None:
+        """See `Logs.last_record`."""
+        return await self._logs.last_record(self.name)
+
+    async def writer(self, *, owner: str = "", take_over: bool = True) -> LogWriter:
+        """See `Logs.writer`."""
+        return await self._logs.writer(self.name, owner=owner, take_over=take_over)
+
+    async def producer(self, producer: str, *, epoch: int = 0, owner: str = "", take_over: bool = True) -> LogProducer:
+        """See `Logs.producer`."""
+        return await self._logs.producer(self.name, producer, epoch=epoch, owner=owner, take_over=take_over)
+
+    async def consumer(
+        self, consumer: str, *, start: Position = EARLIEST, save_interval_s: float | None = None, skip_truncated: bool = False
+    ) -> LogConsumer:
+        """See `Logs.consumer`."""
+        return await self._logs.consumer(self.name, consumer, start=start, save_interval_s=save_interval_s, skip_truncated=skip_truncated)
+
+    def __repr__(self) -> str:
+        return f"<Log {self.name}>"

@@ -18,8 +18,8 @@ from triplicate.log.reading.backward_reader import BackwardReader
 from triplicate.log.reading.log_consumer import ConsumerInfo, LogConsumer
 from triplicate.log.reading.log_reader import LogReader, head_for, readable_end
 from triplicate.log.reading.log_record import LogRecord
-from triplicate.log.reading.log_records import LogRecords
 from triplicate.log.reading.range_reader import RangeReader
+from triplicate.log.reading.record_reader import LogRecords
 from triplicate.log.reading.seek import Seek
 from triplicate.log.reading.written_end import find_written_end
 from triplicate.log.store.head_store import HeadStore

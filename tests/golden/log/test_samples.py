@@ -15,6 +15,7 @@ from triplicate.config.log_settings import LogSettings
 from triplicate.errors import FormatError
 from triplicate.ledger import Entry
 from triplicate.log.core.compression import Compressor
+from triplicate.log.core.consumer_state import ConsumerState, decode_consumer, encode_consumer
 from triplicate.log.core.encrypted_entries import EntryDecoder, encrypt_entry
 from triplicate.log.core.encryption import ENTRIES, STAGED, WRITTEN, KnownKeys, LedgerEncryptor
 from triplicate.log.core.forgotten_publishers import ForgottenPublishers, decode_forgotten, encode_forgotten
@@ -41,6 +42,7 @@ from triplicate.log.core.head import (
 )
 from triplicate.log.core.payload import Producer, decode_entry
 from triplicate.log.core.payload_encoder import columns_of, encode_columns, encode_control
+from triplicate.log.core.producer_table import ProducerState, decode_producers, encode_producers
 from triplicate.log.core.publish_request import PublishRequest, decode_request, encode_request
 
 HERE = Path(__file__).parent
@@ -84,6 +86,11 @@ RECORDS = {
     "transaction_ids": [1, 2, 3, 2**63 - 1],
 }
 PRODUCER = Producer(bytes(range(16)), 2, 77)
+PRODUCERS = [
+    ProducerState(bytes(range(16)), 2, 77, 1340, 1_700_000_003_000_000),
+    ProducerState(bytes(16 * [255]), 2**32 - 1, 2**64 - 1, 1350, 1_700_000_004_000_000),
+]
+CONSUMER = ConsumerState(HEAD.log_id, 1300, OWNER, 1_700_000_000_000)
 ENCRYPTED = replace(HEAD_2, key_id="2026-11-26")
 KEY = bytes(range(100, 132))
 
@@ -119,6 +126,10 @@ def test_the_nodes_beside_the_head_open() -> None:
     assert decode_owner((HERE / "owner.json").read_bytes(), "l") == OWNER
     assert decode_forgotten((HERE / "forgotten.json").read_bytes(), "l") == FORGOTTEN
     assert encode_forgotten(FORGOTTEN) == (HERE / "forgotten.json").read_bytes()
+    assert decode_producers((HERE / "producers.json").read_bytes(), "l") == (PRODUCERS, 1351)
+    assert encode_producers(PRODUCERS, 1351) == (HERE / "producers.json").read_bytes()
+    assert decode_consumer((HERE / "consumer.json").read_bytes(), "l", "billing") == CONSUMER
+    assert encode_consumer(CONSUMER) == (HERE / "consumer.json").read_bytes()
     for request, name in ((REQUEST, "request.json"), (REQUEST_UNNAMED, "request-unnamed.json")):
         assert decode_request((HERE / name).read_bytes(), "l") == request
         assert encode_request(request) == (HERE / name).read_bytes()
@@ -223,6 +234,8 @@ def _samples() -> dict[str, bytes]:
         "page-0-2.json": encode_page(Page(0, segments=(REDUCED, *SEGMENTS[1:]))),
         "publisher.json": encode_publisher(PUBLISHER),
         "owner.json": encode_owner(OWNER),
+        "producers.json": encode_producers(PRODUCERS, 1351),
+        "consumer.json": encode_consumer(CONSUMER),
     }
 
 

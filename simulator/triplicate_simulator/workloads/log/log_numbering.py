@@ -1,6 +1,6 @@
 """Producers of the log workload that number their records, and append each again until they know that it is in the log.
 
-A producer's notes outlive the nodes: they say which number it has seen acknowledged. It appends with whatever writer comes along, also with
+A producer's notes outlive the nodes: they say which number it has seen acknowledged. It appends with any writer, also with
 one that has lost the log, and with several at a time, as a producer does whose requests hang somewhere.
 """
 

@@ -40,7 +40,7 @@ def producer_id(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """What is durable of one producer.
+    """The durable state of one producer.
 
     Args:
         sequence, offset: of its last record.
@@ -180,13 +180,14 @@ class ProducerTable(Generic[Waiter]):
             known.durable = state
 
     def durable(self) -> list[ProducerState]:
-        """What is durable, by id."""
+        """The durable states, by id."""
         found = [known.durable for known in self._known.values() if known.durable is not None]
         return sorted(found, key=lambda state: state.id)
 
 
 def merged(saved: Iterable[ProducerState], later: Iterable[ProducerState], limit: int = PRODUCERS_LIMIT) -> list[ProducerState]:
-    """What is durable after some records, in the order in which they were written. Of more than the limit the oldest are forgotten."""
+    """The durable states after further records, which are in the order in which they were written. Of more than the limit the oldest are
+    forgotten."""
     found = {state.id: state for state in saved}
     for state in later:
         found[state.id] = state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from types import TracebackType
 
 from triplicate.config.log_settings import LogClientSettings
@@ -17,6 +18,23 @@ from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ledger_ports import LedgerClient, LedgerView
 from triplicate.log.store.log_encryption import LogEncryption, is_copied
 from triplicate.log.store.segments import password_of
+
+
+@dataclass(slots=True)
+class _OpenedSegment:
+    """The segment that is read.
+
+    Args:
+        next_entry: the entry before those that were fetched.
+        seeking: whether the position was searched within the segment, so that it may lie within an entry.
+        chunk_entries: how many entries are fetched next.
+    """
+
+    segment: LogSegment
+    view: LedgerView
+    next_entry: int
+    seeking: bool = True
+    chunk_entries: int = FIRST_CHUNK_ENTRIES
 
 
 class BackwardReader:
@@ -56,13 +74,7 @@ class BackwardReader:
         self._log_id = ""
         self._is_encrypted = False
         self._first_offset = 0
-        self._segment: LogSegment | None = None
-        self._seeking = False
-        """Whether the position was searched within the segment, so that it may lie within an entry."""
-        self._view: LedgerView | None = None
-        self._next_entry = -1
-        """The entry before those that were fetched."""
-        self._chunk_entries = FIRST_CHUNK_ENTRIES
+        self._opened: _OpenedSegment | None = None
         self._entries: deque[LogEntry] = deque()
         self._ready: deque[LogRecord] = deque()
         self._missing_ledger: int | None = None
@@ -100,17 +112,21 @@ class BackwardReader:
     async def _next(self) -> LogEntry | None:
         """The entry before the position, cut to end there."""
         while True:
-            if self._segment is None and not await self._enter():
-                return None
+            opened = self._opened
+            if opened is None:
+                if not await self._enter():
+                    return None
+                continue
             try:
-                if not self._entries and self._next_entry >= 0:
-                    await self._fetch()
+                if not self._entries and opened.next_entry >= 0:
+                    await self._fetch(opened)
             except NoSuchLedger:
-                await self._search_again()
+                self._note_missing(opened.segment)
+                await self._leave()
                 continue
             if self._entries:
                 return self._entries.pop()
-            await self._finish()
+            await self._finish(opened.segment)
 
     async def _enter(self) -> bool:
         """Open the segment of the record before the position. False: there is none."""
@@ -150,11 +166,11 @@ class BackwardReader:
         try:
             is_open = segment.state is SegmentState.OPEN
             last_entry = view.last_add_confirmed if is_open else segment.last_entry
-            self._next_entry = await find_holder(view, index, last_entry, 0 if is_open else segment.records)
+            entry_id = await find_holder(view, index, last_entry, 0 if is_open else segment.records)
         except BaseException:
             await view.aclose()
             raise
-        self._segment, self._view, self._seeking = segment, view, True
+        self._opened = _OpenedSegment(segment, view, entry_id)
 
     def _note_missing(self, segment: LogSegment) -> None:
         """A ledger may be gone since the list was read. Raises NoSuchLedger if a current list has it."""
@@ -162,19 +178,12 @@ class BackwardReader:
             raise NoSuchLedger(f"log {self.name!r}: ledger {segment.ledger_id} from offset {segment.first_offset} on is gone")
         self._missing_ledger = segment.ledger_id
 
-    async def _search_again(self) -> None:
-        assert self._segment is not None, "a ledger that is gone was being read"
-        self._note_missing(self._segment)
-        await self._leave()
-
-    async def _fetch(self) -> None:
+    async def _fetch(self, opened: _OpenedSegment) -> None:
         """Read the chunk of entries before those that were delivered."""
-        segment, view, expected = self._segment, self._view, self._position
-        assert segment is not None, "a segment is open"
-        assert view is not None, "a segment is open"
+        segment, view, expected = opened.segment, opened.view, self._position
         assert expected is not None, "the position was searched"
-        first = max(0, self._next_entry + 1 - self._chunk_entries)
-        entries = await view.read(first, self._next_entry)
+        first = max(0, opened.next_entry + 1 - opened.chunk_entries)
+        entries = await view.read(first, opened.next_entry)
         # A decoder sees the entries of a copied ledger in their order, also where a chunk is read backwards.
         decoder = self._encryption.decoder(self.name, self._log_id, is_encrypted=self._is_encrypted)
         copied = is_copied(view.metadata)
@@ -185,10 +194,10 @@ class BackwardReader:
                 continue
             first_offset = segment.first_offset + content.header.first_index
             end = first_offset + content.count
-            if self._seeking and first_offset < expected < end:
+            if opened.seeking and first_offset < expected < end:
                 end = expected
             check_continuity(f"log {self.name!r}, read backwards", expected, end, entry.ledger_id, entry.entry_id)
-            self._seeking, expected = False, first_offset
+            opened.seeking, expected = False, first_offset
             slot = max(0, self._first_offset - first_offset)
             if first_offset + slot < end:
                 made.appendleft(
@@ -203,13 +212,12 @@ class BackwardReader:
                     )
                 )
         self._entries = made
-        self._next_entry = first - 1 if expected > self._first_offset else -1
-        self._chunk_entries = min(2 * self._chunk_entries, self._settings.read_ahead_entries)
+        opened.next_entry = first - 1 if expected > self._first_offset else -1
+        opened.chunk_entries = min(2 * opened.chunk_entries, self._settings.read_ahead_entries)
 
-    async def _finish(self) -> None:
+    async def _finish(self, segment: LogSegment) -> None:
         """Leave a segment whose first record was delivered. Raises OffsetGap: it did not hold what the list says."""
-        segment, position = self._segment, self._position
-        assert segment is not None, "a segment is open"
+        position = self._position
         assert position is not None, "the position is known"
         if position > max(segment.first_offset, self._first_offset):
             raise OffsetGap(
@@ -240,8 +248,7 @@ class BackwardReader:
         await self.aclose()
 
     async def _leave(self) -> None:
-        view, self._view, self._segment = self._view, None, None
+        opened, self._opened = self._opened, None
         self._entries.clear()
-        self._chunk_entries = FIRST_CHUNK_ENTRIES
-        if view is not None:
-            await view.aclose()
+        if opened is not None:
+            await opened.view.aclose()

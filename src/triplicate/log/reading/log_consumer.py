@@ -8,7 +8,7 @@ from types import TracebackType
 
 from triplicate.errors import ArgumentError, HandleClosed, OffsetTruncated
 from triplicate.log.reading.log_record import LogRecord
-from triplicate.log.reading.log_records import LogRecords
+from triplicate.log.reading.record_reader import LogRecords
 from triplicate.log.store.consumer_nodes import ConsumerNodes, StoredConsumer
 from triplicate.log.store.head_store import HeadStore
 from triplicate.runtime import TaskScope

@@ -98,7 +98,7 @@ class ConsumerNodes:
 
         return await self._store.persist(attempt)
 
-    # Who consumes.
+    # The process that consumes.
 
     async def live_owner(self) -> Owner | None:
         """The process whose session lives, or None."""

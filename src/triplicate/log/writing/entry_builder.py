@@ -19,10 +19,12 @@ class EntryBuilder:
     """Collects single records in order. All of them share the future of their entry.
 
     Args:
+        limit_bytes: the size up to which records without a producer may join; 0 for an entry of a producer.
         producer: of the records, with the sequence number of the first; None: they have none.
     """
 
-    def __init__(self, producer: Producer | None = None) -> None:
+    def __init__(self, limit_bytes: int, producer: Producer | None = None) -> None:
+        self.limit_bytes = limit_bytes
         self.producer = producer
         self.size_bytes = 0
         """The bytes that its records occupy in the window."""

@@ -174,7 +174,7 @@ class NumberedRecord:
 
     def new_builder(self, sequence: int) -> EntryBuilder:
         """A builder for an entry that begins with this record."""
-        return EntryBuilder(Producer(self._producer.id, self._producer.epoch, sequence))
+        return EntryBuilder(0, Producer(self._producer.id, self._producer.epoch, sequence))
 
     def add_to(self, builder: EntryBuilder, producers: Producers, sequence: int, now_us: int) -> int:
         """Add it to an entry, and let the table of producers count it. Returns its slot."""

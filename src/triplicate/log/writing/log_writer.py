@@ -158,14 +158,14 @@ class LogWriter(WriterState):
         try:
             self._check_usable()
             waiting = self._builder
-            if waiting is not None and (waiting.size_bytes + cost > self._settings.entry_target_bytes or waiting.producer is not None):
+            if waiting is not None and waiting.size_bytes + cost > waiting.limit_bytes:
                 self._flush()
                 self._check_usable()  # The ledger may have refused the entry.
         except BaseException:
             self._window.release(0, cost)
             raise
         if self._builder is None:
-            self._builder = EntryBuilder()
+            self._builder = EntryBuilder(self._settings.entry_target_bytes)
         builder = self._builder
         slot = builder.add(value, key, timestamp_us, encoded_headers, cost)
         if builder.size_bytes >= self._settings.entry_target_bytes:

@@ -24,7 +24,7 @@ def _path(store: HeadStore, name: str) -> str:
 
 
 async def read_producers(store: HeadStore, name: str, closed: LogSegment | None) -> list[ProducerState] | None:
-    """What was durable before the open segment; None: the log has no producers. Changes made before this call are seen.
+    """The producers' durable states before the open segment; None: the log has no producers. Changes made before this call are seen.
 
     Args:
         closed: the open segment, recovered; None: the log has none.
@@ -80,7 +80,7 @@ async def create_node(store: HeadStore, name: str, epoch: int, owner: Owner) -> 
 async def count_producers(
     client: LedgerClient, settings: LogClientSettings, ledger_id: int, first_offset: int, saved: Sequence[ProducerState]
 ) -> list[ProducerState]:
-    """What is durable with the records of a segment that was recovered.
+    """The producers' durable states with the records of a segment that was recovered.
 
     Args:
         first_offset: of the segment.

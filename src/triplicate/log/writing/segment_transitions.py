@@ -151,7 +151,7 @@ async def _fence_and_list(
 async def _durable_producers(
     client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, closed: LogSegment | None
 ) -> Sequence[ProducerState] | None:
-    """What is durable of the producers of a log, with the segment that was recovered; None for a log without producers.
+    """The durable states of the producers of a log, with the segment that was recovered; None for a log without producers.
 
     Their node is read after the segment was fenced: its writer may have created it for the first record of a producer.
     """

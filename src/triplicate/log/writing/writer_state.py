@@ -1,4 +1,4 @@
-"""What a log's writer tells of itself."""
+"""The state of a log's writer as its users see it."""
 
 from __future__ import annotations
 
