@@ -1,4 +1,4 @@
-"""Clients of the database on all nodes: who answers whom, and when, whatever becomes of a connection."""
+"""Clients of the database on all nodes. They survive the loss of their connections, and note each answer with its node and time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import asyncpg
 ANSWER_LIMIT_S = 0.5
 """A node that does not answer within this time is asked on another connection."""
 PAUSE_S = 0.01
-_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""An internal error is met on a connection that ends while a statement is sent."""
 
 
 @dataclass
