@@ -42,8 +42,8 @@ SETTLE_S = 3.0
 GAP_LIMIT_S = 60.0
 BACK_LIMIT_S = 120.0
 POLL_S = 0.01
-TICK_MS, SYNC_LIMIT = 250, 4
-"""ZooKeeper's settings: its servers replace a leader of theirs that is silent for a second."""
+TICK_MS, SYNC_LIMIT = 500, 3
+"""ZooKeeper's settings: its servers replace a leader of theirs that is silent for 1.5 s."""
 LASTS_S = 8.0
 """Duration of a stop and of a cut, in seconds: less than a session with the metadata."""
 MEDIAN_TARGET_S, WORST_TARGET_S = 2.0, 5.0

@@ -20,7 +20,7 @@ _ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClient
 
 @dataclass
 class Writes:
-    """What the writers of a run have seen. Changed on their thread, and read on others."""
+    """The acknowledgements of a run. Changed on their thread, and read on others."""
 
     acknowledged: list[int] = field(default_factory=list)
     unknown: set[int] = field(default_factory=set)
