@@ -26,7 +26,8 @@ PAUSE_S = 0.1
 BOUNDS_S = (0.5, 2.0, 10.0)
 CLOCK_ERROR = 0.02
 LEVELS = ("session", "session", "bounded", "bounded", "any", "linearizable")
-_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""An internal error is met on a connection that ends while a statement is sent."""
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,11 @@ GAP_LIMIT_S = 60.0
 BACK_LIMIT_S = 120.0
 POLL_S = 0.01
 TICK_MS, SYNC_LIMIT = 500, 3
-"""ZooKeeper's settings: its servers replace a leader of theirs that is silent for 1.5 s, and sessions last 10 s as usual."""
+"""ZooKeeper's settings: its servers replace a leader of theirs that is silent for 1.5 s."""
 LASTS_S = 8.0
 """Duration of a stop and of a cut, in seconds: less than a session with the metadata."""
+LOAD_ANSWER_LIMIT_S, LOAD_PAUSE_S = 30.0, 1.0
+"""Of the writers of `--load-only`, which are to load the leader and not the others."""
 MEDIAN_TARGET_S, WORST_TARGET_S = 2.0, 5.0
 
 
@@ -217,7 +219,7 @@ class Quiet:
 def load(store: str, minutes: float, clients: int, network: Network | None) -> Quiet:
     """Write for some minutes without a fault. Raises CaseFailed."""
     with Fleet(BUILD / "faults" / store, store=store, network=network, tick_ms=TICK_MS, sync_limit=SYNC_LIMIT) as fleet:
-        with Writers(_start(fleet), DATABASE, each=max(1, clients // MACHINES)) as writes:
+        with Writers(_start(fleet), DATABASE, clients, LOAD_ANSWER_LIMIT_S, LOAD_PAUSE_S) as writes:
             time.sleep(60.0 * minutes)
         check_rows(fleet, writes)
     return Quiet(store, minutes, clients, len(writes.acknowledged), max(writes.epochs, default=0) - min(writes.epochs, default=0))
@@ -237,7 +239,7 @@ def main() -> int:
     parser.add_argument("--stores", default=",".join(STORES), help="metadata stores, with commas between them")
     parser.add_argument("--faults", default=",".join(FAULTS), help="faults, with commas between them")
     parser.add_argument("--load-only", type=float, default=0.0, metavar="MINUTES", help="no fault; count take-overs under load")
-    parser.add_argument("--clients", type=int, default=63, help="writers of --load-only (63), a third of them at the leader")
+    parser.add_argument("--clients", type=int, default=64, help="writers of --load-only at each node (64); those at the leader write")
     chosen = parser.parse_args()
     stores, faults = chosen.stores.split(","), chosen.faults.split(",")
     if not set(stores) <= set(STORES) or not set(faults) <= set(FAULTS):

@@ -21,6 +21,8 @@ from triplicate.metadata import DEFAULT_ROOT
 
 MACHINES = 3
 START_LIMIT_S = 90.0
+SESSION_LIMIT_MS = 40_000
+"""Longest session that ZooKeeper grants; its default depends on its unit of time."""
 POLL_S = 0.02
 
 
@@ -47,7 +49,7 @@ class Fleet:
 
     Args:
         folder: parent of the machines' files; emptied first.
-        tick_ms: ZooKeeper's unit of time; sessions last at least two ticks, and at most twenty.
+        tick_ms: ZooKeeper's unit of time; sessions last at least two ticks.
         sync_limit: ticks after which ZooKeeper's servers give a silent one of them up.
         store: ``zookeeper``, or ``embedded`` for one file that all machines share.
         network: the machines' network; None for addresses of the loopback interface.
@@ -173,6 +175,7 @@ class Fleet:
         (folder / "zookeeper" / "myid").write_text(f"{machine.number}\n")
         peers = {f"server.{one.number}": f"{one.address}:{one.quorum_port}:{one.election_port}" for one in self.machines}
         own: dict[str, object] = {"clientPortAddress": machine.address, "tickTime": self.tick_ms, "syncLimit": self.sync_limit}
+        own["maxSessionTimeout"] = SESSION_LIMIT_MS
         text = configuration(folder / "zookeeper", machine.client_port, **own, **peers)
         (folder / "zoo.cfg").write_text(text)
         metadata = {"uri": self.uri}

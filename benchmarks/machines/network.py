@@ -70,7 +70,7 @@ class Network:
         return ["ip", "netns", "exec", self._name(number), *command]
 
     def cut(self, number: int) -> None:
-        """Cut a machine off: nothing goes to it or from it, and nobody is told."""
+        """Cut a machine off: nothing goes to it or from it, and no connection is reset."""
         _ip("link", "set", self._port(number), "nomaster")
 
     def join(self, number: int) -> None:

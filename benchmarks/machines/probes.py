@@ -1,4 +1,4 @@
-"""Clients of the database on all nodes: who answers whom, and when, whatever becomes of a connection."""
+"""Clients of the database on all nodes. They survive the loss of their connections, and note each answer with its node and time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from itertools import count
 import asyncpg
 
 ANSWER_LIMIT_S = 0.5
-"""A node that does not answer within this time is asked on another connection."""
 PAUSE_S = 0.01
-_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""An internal error is met on a connection that ends while a statement is sent."""
 
 
 @dataclass
 class Writes:
-    """What the writers of a run have seen. Changed on their thread, and read on others."""
+    """The acknowledgements of a run. Changed on their thread, and read on others."""
 
     acknowledged: list[int] = field(default_factory=list)
     unknown: set[int] = field(default_factory=set)
@@ -45,12 +45,23 @@ class Writers:
     Args:
         addresses: host and port of each node.
         each: writers at one node.
+        answer_limit_s: a node that does not answer within this time is asked on another connection.
+        pause_s: after an answer that the node does not lead, and after an error.
     """
 
-    def __init__(self, addresses: list[tuple[str, int]], database: str, each: int = 1) -> None:
+    def __init__(
+        self,
+        addresses: list[tuple[str, int]],
+        database: str,
+        each: int = 1,
+        answer_limit_s: float = ANSWER_LIMIT_S,
+        pause_s: float = PAUSE_S,
+    ) -> None:
         self.writes = Writes()
         self._addresses = addresses * each
         self._database = database
+        self._answer_limit_s = answer_limit_s
+        self._pause_s = pause_s
         self._numbers = count(1)
         self._stopping = False
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="writers", daemon=True)
@@ -64,6 +75,8 @@ class Writers:
         self._thread.join(30.0)
 
     async def _run(self) -> None:
+        # asyncpg leaves futures behind where the wait for a connection ends.
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
         async with asyncio.TaskGroup() as group:
             for host, port in self._addresses:
                 group.create_task(self._write_at(host, port))
@@ -72,12 +85,15 @@ class Writers:
         while not self._stopping:
             connection: asyncpg.Connection | None = None
             try:
-                async with asyncio.timeout(ANSWER_LIMIT_S):
+                async with asyncio.timeout(self._answer_limit_s):
                     connection = await asyncpg.connect(host=host, port=port, user="bench", database=self._database)
                 while not self._stopping:
-                    await self._write(connection, host)
+                    try:
+                        await self._write(connection, host)
+                    except asyncpg.ReadOnlySQLTransactionError:
+                        await asyncio.sleep(self._pause_s)
             except _ERRORS:
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.sleep(self._pause_s)
             finally:
                 if connection is not None:
                     connection.terminate()
@@ -85,7 +101,7 @@ class Writers:
     async def _write(self, connection: asyncpg.Connection, host: str) -> None:
         number, began = next(self._numbers), time.monotonic()
         self.writes.unknown.add(number)
-        async with asyncio.timeout(ANSWER_LIMIT_S):
+        async with asyncio.timeout(self._answer_limit_s):
             epoch = await connection.fetchval("insert into rows values($1) returning pg_current_xact_id() >> 40", number)
         self.writes.unknown.discard(number)
         self.writes.epochs.add(int(epoch))

@@ -218,7 +218,7 @@ class FailureDetector:
             return self._interval_s
         silent_s = peer.silence.silent_s
         remaining_s = peer.delays.limit_s(now, self._suspicions.limit_s(now)) - silent_s
-        if remaining_s <= 0:
+        if remaining_s <= 0 and peer.waiters:
             self._suspicions.conclude(now)
             self._host.trace("replica.peer_silent", address=address, seconds=round(silent_s, 3))
             self._conclude(address, peer, PeerLoss(True, lambda: self._retract(address), lambda: self.spoken(address)))
@@ -243,7 +243,8 @@ class FailureDetector:
                 connection.abandon()
         finally:
             peer.is_connecting = False
-        if peer.is_gone:
+        # While nobody waits, as between two waits of an election, the conclusion would be lost. The next attempt draws it.
+        if peer.is_gone and peer.waiters:
             self._host.trace("replica.peer_gone", address=address)
             self._conclude(address, peer, PeerLoss())
 

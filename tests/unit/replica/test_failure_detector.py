@@ -16,7 +16,7 @@ from tests.unit.replica.election_rig import A_WHILE_S, INTERVAL_S, PATH, DeafTre
 from triplicate.metadata import Tree
 from triplicate.replica import Candidate, FailureDetector, PeerLoss, leader_of
 from triplicate.replica.core.silence import BREAK_S, FLAP_FREE, FLAP_WINDOW_S, LATE_S, SilenceTimer, SuspicionTimeout
-from triplicate.replica.failure_detector import PROBE, REMEMBERED_S
+from triplicate.replica.failure_detector import PROBE, REFUSALS, REMEMBERED_S
 from triplicate.runtime import Network
 
 FAR = "far.example:5432"
@@ -112,6 +112,21 @@ def watched(
 )
 def test_a_peer_is_gone_when_its_address_refuses_after_it_was_reached(answers: list[str], is_gone: bool) -> None:
     assert watched(FakeNetwork(*answers), [FAR], wait_s=5.0 if is_gone else A_WHILE_S) == [is_gone]
+
+
+def test_a_refusal_that_comes_between_two_waits_is_not_lost() -> None:
+    async def body(stage: Stage) -> None:
+        network = FakeNetwork("refused")
+        peers = FailureDetector(replace(stage.host, network=cast("Network", network)), INTERVAL_S)
+        run = asyncio.get_running_loop().create_task(peers.run())
+        peer = peers._peer(FAR)
+        peer.reached_s, peer.refusals = stage.host.clock.monotonic(), REFUSALS - 1
+        await peers._connect(FAR, peer, "far.example", 5432)
+        loss = await asyncio.wait_for(peers.gone(FAR), 10)
+        assert not loss.silent
+        run.cancel()
+
+    play(body)
 
 
 def test_one_connection_serves_all_that_wait_for_a_peer() -> None:
