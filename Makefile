@@ -86,8 +86,9 @@ bench-faults: $(READY) ## Kill, stop and cut off the leader's machine, ROUNDS (2
 bench-repair: $(READY) ## Measure the repair of a lost bookie beside Apache's: MIB (1024) in LEDGERS (300); build/bench/repair.md
 	@$(BIN)/python -m benchmarks.repair.run --mib $(or $(MIB),1024) --ledgers $(or $(LEDGERS),300)
 
-bench-scale: $(READY) ## Measure 500 databases on one node, then one of ROWS (2000000) rows with snapshots (10 minutes); build/bench/
+bench-scale: $(READY) ## Measure 500 databases on one node, DATABASES (1000) on three, one of ROWS (2000000) rows (20 minutes); build/bench/
 	@$(BIN)/python -m benchmarks.many_databases
+	@$(BIN)/python -m benchmarks.spread_databases --databases $(or $(DATABASES),1000)
 	@$(BIN)/python -m benchmarks.snapshots --rows $(or $(ROWS),2000000)
 
 histories: $(READY) ## Kill and stop leaders and bookies beside OPS (20000) operations, and judge them (METADATA=zk; ROUNDS 3; five minutes)

@@ -25,7 +25,8 @@ EXPECTED = tuple(
         # Triplicate's own nodes: made once, or once for each bookie, database node, log and database.
         r"/triplicate",
         r"/triplicate/[^/]+",
-        r"/triplicate/[^/]+/(clock|databases|dropped|incarnations|janitor|logs|nodes|stores|subscriptions)",
+        r"/triplicate/[^/]+/(clock|databases|dropped|incarnations|janitor|logs|nodes|placed-nodes|placement|stores|subscriptions)",
+        r"/triplicate/[^/]+/placed-nodes/[^/]+",
         r"/triplicate/[^/]+/incarnations/bookie-\d+",
         r"/triplicate/[^/]+/nodes/[^/]+",
         r"/triplicate/[^/]+/logs/[^/]+",

@@ -28,6 +28,9 @@ WINDOW_FAULTS = (
 )
 """Faults of a leader while groups of statements are at the log, or about to be."""
 LEVELS_SHARE = 0.6
+MOVE_LEADER, DRAIN_NODE = "move_leader", "drain_node"
+"""Changes by an operator."""
+PLACEMENT_SHARE, COPIES, DRAIN_S = 0.4, (0, 2), (3.0, 6.0, 10.0)
 CROWD_SHARE, CROWD_SIZES = 0.75, (12, 24, 40)
 
 
@@ -81,10 +84,21 @@ class DatabaseLoad:
     """Clients that read whole states at the levels of a session."""
     janitor_interval_s: float = later_field(600.0)
     """Interval at which one of the nodes sweeps the logs and merges small segments, which are merged at the age of `MERGE_AFTER_S`."""
+    copies: int = later_field(0)
+    """Copies of each database; 0: one on every node."""
+    placement_changes: tuple[tuple[str, float, float], ...] = field(default=(), repr=False)
+    """Changes of placement by an operator: kind, time and duration, as those of `leader_strikes`."""
 
     def __post_init__(self) -> None:
         # JSON has no tuples.
-        object.__setattr__(self, "leader_strikes", tuple((str(kind), float(at), float(lasts)) for kind, at, lasts in self.leader_strikes))
+        for name in ("leader_strikes", "placement_changes"):
+            events = tuple((str(kind), float(at), float(lasts)) for kind, at, lasts in getattr(self, name))
+            object.__setattr__(self, name, events)
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether nodes balance."""
+        return self.copies > 0 or bool(self.placement_changes)
 
 
 def draw_load(rng: random.Random) -> DatabaseLoad:
@@ -117,7 +131,8 @@ def draw_load(rng: random.Random) -> DatabaseLoad:
     load = draw_hangs(random.Random(f"hangs of {load!r}"), load)
     load = draw_late_answers(random.Random(f"late answers of {load!r}"), load)
     load = draw_crowd(random.Random(f"crowd of {load!r}"), load)
-    return draw_levels(random.Random(f"levels of {load!r}"), load)
+    load = draw_levels(random.Random(f"levels of {load!r}"), load)
+    return draw_placement(random.Random(f"placement of {load!r}"), load)
 
 
 def draw_databases(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
@@ -180,6 +195,15 @@ def draw_crowd(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
 def draw_levels(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
     """Draw whether clients read at the levels of a session."""
     return replace(load, level_readers=rng.choice([1, 2])) if rng.random() < LEVELS_SHARE else load
+
+
+def draw_placement(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+    """Draw whether an operator moves leaders and drains nodes, and whether databases have copies on some of the nodes only."""
+    if rng.random() >= PLACEMENT_SHARE:
+        return load
+    times = [round(rng.uniform(3.0, 30.0), 3) for _ in range(rng.choice([1, 2, 3]))]
+    changes = [(rng.choice([MOVE_LEADER, MOVE_LEADER, DRAIN_NODE]), at_s, rng.choice(DRAIN_S)) for at_s in sorted(times)]
+    return replace(load, copies=rng.choice(COPIES), placement_changes=tuple(changes))
 
 
 def smaller_loads(load: DatabaseLoad) -> Iterator[DatabaseLoad]:

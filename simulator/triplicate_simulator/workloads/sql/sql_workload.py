@@ -13,7 +13,7 @@ import apsw
 from triplicate.client import Client
 from triplicate.config import NodeSettings
 from triplicate.log import LogClientSettings, LogSettings
-from triplicate.sql import LEASE_S, create_database, database_file
+from triplicate.sql import LEASE_S, Placement, create_database, database_file
 from triplicate_simulator.checkers.history import Checker
 from triplicate_simulator.checkers.level_rules import LEVEL_CHECKERS
 from triplicate_simulator.checkers.sql_rules import SQL_CHECKERS, CopyDiverged, FinalCopy, Row, crowd_of, journal_of
@@ -21,6 +21,7 @@ from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
 from triplicate_simulator.workloads.sql.leader_faults import SnapshotLosses, run_leader_fault
 from triplicate_simulator.workloads.sql.level_clients import LevelReader
+from triplicate_simulator.workloads.sql.placement_changes import OPERATOR, place_everywhere, run_change
 from triplicate_simulator.workloads.sql.sql_audit import count_window_faults, find_unsound_copies, find_unsound_snapshots
 from triplicate_simulator.workloads.sql.sql_clients import clients_of, run_session
 from triplicate_simulator.workloads.sql.sql_load import FURTHER_APPEND, DatabaseLoad, draw_load, smaller_loads
@@ -61,6 +62,9 @@ def node_settings(load: DatabaseLoad) -> NodeSettings:
         snapshot_keep_log_s=load.snapshot_keep_log_s,
         snapshot_turn_s=load.snapshot_turn_s,
         snapshot_rate_bytes_per_s=0,
+        balance_interval_s=0.5 if load.is_placed else 0.0,
+        balance_settle_s=3.0,
+        handover_limit_s=1.0,
     )
 
 
@@ -139,6 +143,10 @@ class SqlWorkload(Workload):
                 self._clients.append(loop.start_task(client.run(), name=client.name))
         for kind, at_s, lasts_s in self.load.leader_strikes:
             self._strikes.append(loop.start_task(run_leader_fault(self.model, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
+        for number, change in enumerate(self.load.placement_changes):
+            kind, at_s, lasts_s = change
+            work = run_change(self.models, number, kind, began_s + at_s, lasts_s)
+            self._strikes.append(loop.start_task(work, name=f"{kind} by the operator"))
         self._strikes.append(loop.start_task(self._snapshot_losses.run(self.load.snapshot_losses), name="losses of snapshots"))
 
     def _further_model(self, database: str) -> SqlModel:
@@ -149,7 +157,7 @@ class SqlWorkload(Workload):
     async def _create(self, database: str, client: Client) -> None:
         settings = LogSettings(roll_size_bytes=self.load.roll_size_bytes, roll_age_s=self.load.roll_age_s)
         lease_s = self.load.lease_s if self.load.lease_s >= 0.0 else self.context.rng("lease").choice((0.0, LEASE_S))
-        await create_database(client, database, settings, lease_s=lease_s)
+        await create_database(client, database, settings, lease_s=lease_s, placement=Placement(copies=self.load.copies or None))
 
     async def _retry_until_done(
         self, model: SqlModel, name: str, rng: random.Random, work: ClientOperation, replica: DatabaseReplica | None = None
@@ -168,6 +176,8 @@ class SqlWorkload(Workload):
         for strike in self._strikes:
             await strike
         await context.finish_by_deadline(self._clients)
+        if self.load.copies:
+            await context.finish_by_deadline([context.keep_running(OPERATOR, place_everywhere)])
         if self.load.snapshot_log_bytes:
             # The last copy must be built from the remaining snapshots and log.
             last = self.servers[context.rng("last copy").choice(list(self.servers))]

@@ -28,7 +28,7 @@ DUTY = 20
 """A pause between two rounds is at least this many times as long as the reading of the facts."""
 IDLE_INTERVALS = 30
 """Longest pause while there is nothing to do, in intervals."""
-BUILDS_AT_ONCE = 4
+BUILDS_AT_ONCE = 8
 """Copies that are being made at the same time, in the whole cluster, because others are replaced."""
 MOVES_AT_ONCE = 8
 MOVES_PER_ROUND = 64

@@ -232,6 +232,19 @@ def test_a_node_that_starts_denies_no_database() -> None:
     run(body)
 
 
+def test_a_node_without_some_databases_sends_clients_to_the_next_node() -> None:
+    async def body(s: Served) -> None:
+        s.databases.is_partial = True
+        host, port = s.server.address
+        # libpq goes on to the next host after 57P03 and after no other error.
+        with pytest.raises(asyncpg.CannotConnectNowError, match='this node has no copy of database "nowhere"'):
+            await asyncpg.connect(host=host, port=port, database="nowhere", user="me")
+        async with await s.psycopg() as connection:
+            assert await (await connection.execute("select 1")).fetchone() == (1,)
+
+    run(body)
+
+
 def test_copy_of_a_file_is_refused_with_a_hint_and_the_session_goes_on() -> None:
     async def body(s: Served) -> None:
         async with await s.psycopg(autocommit=True) as connection:

@@ -1,0 +1,73 @@
+"""Changes of placement by an operator while clients use the databases: moves of leaders, and drains of nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+from triplicate.client import Client
+from triplicate.errors import TriplicateError
+from triplicate.sql import EVERYWHERE, alter_placement, choose_leader, database_names, drain_node, move_leader, undrain_node
+from triplicate_simulator.workloads.sql.sql_load import MOVE_LEADER
+from triplicate_simulator.workloads.sql.sql_model import SqlModel
+
+OPERATOR = "operator"
+MOVE_LIMIT_S = 10.0
+RETRY_S = 0.2
+
+
+async def run_change(models: Sequence[SqlModel], number: int, kind: str, at_s: float, lasts_s: float) -> None:
+    """Wait for the time, and change the placement of the node that leads the first database then."""
+    model = models[0]
+    context = model.context
+    await asyncio.sleep(max(0.0, at_s - context.time()))
+    leaders = model.leaders()
+    if not leaders:
+        return
+    node = leaders[0].server.name
+    context.record_fault(kind, node=node)
+    operator = f"{OPERATOR}-{number}"
+    if kind == MOVE_LEADER:
+        await context.keep_running(operator, partial(_move, model.database))
+        return
+    await context.keep_running(operator, partial(_drain, node))
+    await asyncio.sleep(lasts_s)
+    await context.keep_running(operator, partial(_undrain, node))
+
+
+async def _move(database: str, client: Client) -> None:
+    """Ask for one move. It may be refused, or not take place in time."""
+    try:
+        await move_leader(client, database, await choose_leader(client, database, ""), MOVE_LIMIT_S)
+    except TriplicateError as error:
+        client.host.trace("operator.not_moved", database=database, error=repr(error))
+
+
+async def _drain(node: str, client: Client) -> None:
+    try:
+        await drain_node(client, node)
+    except TriplicateError as error:
+        client.host.trace("operator.not_drained", node=node, error=repr(error))
+
+
+async def _undrain(node: str, client: Client) -> None:
+    while True:
+        try:
+            await undrain_node(client, node)
+        except TriplicateError:
+            await asyncio.sleep(RETRY_S)
+        else:
+            return
+
+
+async def place_everywhere(client: Client) -> None:
+    """Give every node a copy of every database again, so that all copies can be compared."""
+    while True:
+        try:
+            for name in await database_names(client):
+                await alter_placement(client, name, lambda _: EVERYWHERE)
+        except TriplicateError:
+            await asyncio.sleep(RETRY_S)
+        else:
+            return
