@@ -158,25 +158,25 @@ def test_a_role_gets_no_changes_of_an_earlier_table_of_the_same_name(tmp_path: P
     play_served(tmp_path, scene)
 
 
-@pytest.mark.parametrize(
-    ("call", "sqlstate"),
-    [
-        ("'u', 999999", "22023"),
-        ("'u', -1", "22023"),
-        ("'', 0", "22023"),
-        ("'u', 0, 0", "22023"),
-        ("'u', 0, 1, 61", "22023"),
-        ("'missing', 0", "42P01"),
-        ("'u'", "42883"),
-        ("'u', 1 + 1", "0A000"),
-    ],
+SENSELESS_CALLS = (
+    ("'u', 999999", "22023"),
+    ("'u', -1", "22023"),
+    ("'', 0", "22023"),
+    ("'u', 0, 0", "22023"),
+    ("'u', 0, 1, 61", "22023"),
+    ("'missing', 0", "42P01"),
+    ("'u'", "42883"),
+    ("'u', 1 + 1", "0A000"),
 )
-def test_arguments_that_make_no_sense_are_refused(tmp_path: Path, call: str, sqlstate: str) -> None:
+
+
+def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     async def scene(served: ServedCluster) -> None:
         client = await prepared(served)
-        with pytest.raises(psycopg.Error) as refused:
-            await client.execute(f"SELECT * FROM triplicate_changes({call})".encode())
-        assert refused.value.sqlstate == sqlstate
+        for call, sqlstate in SENSELESS_CALLS:
+            with pytest.raises(psycopg.Error) as refused:
+                await client.execute(f"SELECT * FROM triplicate_changes({call})".encode())
+            assert refused.value.sqlstate == sqlstate, call
 
     play_served(tmp_path, scene)
 

@@ -134,26 +134,26 @@ def test_asyncpg_listens_and_notifies(tmp_path: Path) -> None:
     play_served(tmp_path, scene)
 
 
-@pytest.mark.parametrize(
-    ("statement", "sqlstate"),
-    [
-        ("NOTIFY", "42601"),
-        ("NOTIFY a b", "42601"),
-        ("NOTIFY a, 1", "42601"),
-        ("LISTEN *", "42601"),
-        ("NOTIFY a, '" + "x" * 8000 + "'", "22023"),
-        ("SELECT pg_notify('" + "x" * 64 + "', '')", "22023"),
-        ("SELECT pg_notify('', '')", "22023"),
-        ("NOTIFY triplicate_changes", "42939"),
-    ],
+REFUSED = (
+    ("NOTIFY", "42601"),
+    ("NOTIFY a b", "42601"),
+    ("NOTIFY a, 1", "42601"),
+    ("LISTEN *", "42601"),
+    ("NOTIFY a, '" + "x" * 8000 + "'", "22023"),
+    ("SELECT pg_notify('" + "x" * 64 + "', '')", "22023"),
+    ("SELECT pg_notify('', '')", "22023"),
+    ("NOTIFY triplicate_changes", "42939"),
 )
-def test_a_notification_that_may_not_be_sent_is_refused(tmp_path: Path, statement: str, sqlstate: str) -> None:
+
+
+def test_a_notification_that_may_not_be_sent_is_refused(tmp_path: Path) -> None:
     async def scene(served: ServedCluster) -> None:
         leader, _ = await served.leader()
         client = await served.psycopg(leader)
-        with pytest.raises(psycopg.Error) as refused:
-            await client.execute(statement.encode())
-        assert refused.value.sqlstate == sqlstate
+        for statement, sqlstate in REFUSED:
+            with pytest.raises(psycopg.Error) as refused:
+                await client.execute(statement.encode())
+            assert refused.value.sqlstate == sqlstate, statement
 
     play_served(tmp_path, scene)
 
