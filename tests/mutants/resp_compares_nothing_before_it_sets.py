@@ -1,4 +1,4 @@
-"""TRIPLICATE.CAS sets a key that exists, whatever value it has."""
+"""TRIPLICATE.CAS sets a key that exists, with any value."""
 
 from __future__ import annotations
 

@@ -63,9 +63,9 @@ class Model:
     def expire(self, time_ms: int) -> None:
         self.keys = {key: record for key, record in self.keys.items() if not record.deadline_ms or record.deadline_ms > time_ms}
 
-    def holds(self, condition: Condition) -> bool:
-        record = self.keys.get(condition.key)
-        match condition:
+    def is_met(self, wanted: Condition) -> bool:
+        record = self.keys.get(wanted.key)
+        match wanted:
             case KeyExists(_, expected):
                 return (record is not None) == expected
             case ValueIs(_, value):
@@ -124,7 +124,7 @@ def deadline(expiry: Expiry, time_ms: int, old_ms: int) -> int:
 
 
 def apply_effects(stored: dict[bytes, Record], effects: list[Effect], version: int) -> None:
-    """What every copy does with a record."""
+    """Apply a record, as every copy does."""
     for effect in effects:
         assert effect.existed == (effect.key in stored)
         assert effect.old_deadline_ms == (stored[effect.key].deadline_ms if effect.existed else 0)
@@ -147,7 +147,7 @@ def test_batches_do_what_a_dictionary_does(steps: list[tuple[Batch, int]]) -> No
         before = dict(model.keys)
         decision = decide(batch, stored.get, time_ms, position, LIMITS)
         expected: list[tuple[bool, bytes | None]] | None = None
-        if all(model.holds(condition) for condition in batch.conditions):
+        if all(model.is_met(condition) for condition in batch.conditions):
             expected = []
             for operation in batch.operations:
                 try:

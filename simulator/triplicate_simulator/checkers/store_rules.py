@@ -1,4 +1,4 @@
-"""What clients of a key-value store may see, and what its copies must hold at the end."""
+"""The rules for what clients of a key-value store see, and for its copies at the end."""
 
 from __future__ import annotations
 

@@ -337,7 +337,7 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
             await metadata.aclose()
 
     def _beside(self) -> Callable[[NodeParts, TaskScope], Coroutine[Any, Any, None]] | None:
-        """What the process hosts beside its databases."""
+        """Hosts other replicas of the process, beside its databases."""
         return None
 
     def _trace(self, host: Host) -> Any:

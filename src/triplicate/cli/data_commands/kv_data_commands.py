@@ -66,7 +66,7 @@ _level = click.option(
     default=LevelKind.LINEARIZABLE.value,
     show_default=True,
     metavar="LEVEL",
-    help="What the read may miss: linearizable, any, or 'bounded SECONDS'. Nodes that follow serve any other than linearizable.",
+    help="Level of the read: linearizable, any, or 'bounded SECONDS'. Nodes that follow serve any other than linearizable.",
 )
 
 

@@ -186,7 +186,7 @@ class KeyWatch(Protocol):
     async def __aexit__(self, *exc_info: object) -> None: ...
 
 
-class BatchAnswer(Awaitable[BatchResult], Protocol):
+class BatchFuture(Awaitable[BatchResult], Protocol):
     """The part of an asyncio future that users of a store need. It waits in no task."""
 
     def done(self) -> bool: ...
@@ -229,7 +229,7 @@ class KeyValueStore(Protocol):
 
     # Changes. They are atomic, and acknowledged by the log before they are answered or seen.
 
-    def submit(self, batch: Batch) -> BatchAnswer:
+    def submit(self, batch: Batch) -> BatchFuture:
         """Run a batch; the future has its result when the log has acknowledged it and this copy shows it.
 
         Batches run in the order of the calls of this method. Cancelling the future does not undo the batch.

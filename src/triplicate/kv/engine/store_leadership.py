@@ -79,10 +79,9 @@ class _Decided(NamedTuple):
 class _Group:
     """Batches that are decided and sent together."""
 
-    __slots__ = ("acknowledged", "batches", "decided", "header", "number", "records", "sent", "size_bytes", "state")
+    __slots__ = ("acknowledged", "batches", "decided", "header", "records", "sent", "size_bytes", "state")
 
-    def __init__(self, number: int, header: StoreEntryHeader) -> None:
-        self.number = number
+    def __init__(self, header: StoreEntryHeader) -> None:
         self.header = header
         self.decided: list[_Decided] = []
         self.records: list[bytes] = []
@@ -121,7 +120,6 @@ class StoreLeadership:
         self._queue = BatchQueue(name)
         self._flying: deque[_Group] = deque()
         """Groups that were sent and are not answered, in order."""
-        self._groups = 0
         self._has_task = False
         """Whether a group waits for room at the log, so that no other may be sent before it."""
         self._changed = asyncio.Event()
@@ -272,10 +270,9 @@ class StoreLeadership:
 
     def _decide_group(self) -> _Group:
         time_ms = next_time_ms(self._state.time_ms, self.now_ms)
-        self._groups += 1
         position, keys = self._state.position, self._state.keys
         before = StoreEntryHeader(self._state.identity, self._log.epoch, self._state.number + 1, time_ms, keys)
-        group = _Group(self._groups, before)
+        group = _Group(before)
         while self._queue and len(group.decided) < GROUP_BATCHES and group.size_bytes < GROUP_BYTES:
             request = self._queue.first
             if request.answer.done():
@@ -291,7 +288,7 @@ class StoreLeadership:
                 group.size_bytes += size_bytes
                 group.records.append(encode_record(decision.effects))
                 group.batches.append(AppliedBatch(position, decision.effects))
-                self._expect(decision.effects, position, group.number)
+                self._expect(decision.effects, position, group.header.number)
             self._queue.take()
             group.decided.append(_Decided(request, decision.result, bool(decision.effects)))
         if group.records:
@@ -377,7 +374,7 @@ class StoreLeadership:
         for batch in group.batches:
             for effect in batch.effects:
                 pending = self._pending.get(effect.key)
-                if pending is not None and pending.group == group.number:
+                if pending is not None and pending.group == group.header.number:
                     del self._pending[effect.key]
 
     async def _confirm_reads(self) -> None:

@@ -20,7 +20,7 @@ from triplicate.kv.resp.core.key_commands import ComputedCommand, KeyCommand, ch
 from triplicate.kv.resp.core.replies import QUEUED, RESP2, ErrorReply, Reply
 from triplicate.kv.resp.core.resp_requests import BEFORE_LOGIN, WordLimits
 from triplicate.kv.resp.resp_logins import AUTHENTICATION_REQUIRED
-from triplicate.kv.resp.store_runner import RUN_BYTES_MAX, RUN_OPERATIONS_MAX, StoreRunner
+from triplicate.kv.resp.store_runner import RUN_BYTES_MAX, RUN_OPERATIONS_MAX, RUN_READS_MAX, StoreRunner
 from triplicate.kv.resp.store_session import StoreSession, read_only, refusal_of, size_of
 from triplicate.runtime import EagerWork, TaskScope, fail, own_task, resolve
 
@@ -70,6 +70,7 @@ class RespConversation:
         self._run: list[KeyCommand | _Ready] = []
         self._run_operations = 0
         self._run_bytes = 0
+        self._run_reads = 0
         self._runner: StoreRunner | None = None
         self._runner_store: KeyValueStore | None = None
         self._is_over = False
@@ -174,7 +175,11 @@ class RespConversation:
 
     def _is_full(self, operations: int, size_bytes: int) -> bool:
         """Whether the run has no room for a further command."""
-        return self._run_operations + operations > RUN_OPERATIONS_MAX or self._run_bytes + size_bytes > RUN_BYTES_MAX
+        return (
+            self._run_operations + operations > RUN_OPERATIONS_MAX
+            or self._run_bytes + size_bytes > RUN_BYTES_MAX
+            or self._run_reads >= RUN_READS_MAX
+        )
 
     def _check(self, spec: CommandSpec) -> None:
         """Raises CommandError: the client may not send this command, or not now."""
@@ -211,7 +216,8 @@ class RespConversation:
         store = self._handlers.chosen_store()
         check_sizes(command.operations, store.limits)
         self._check_rights(spec, command)
-        if not command.is_read and not store.is_leader:
+        is_read = command.is_read
+        if not is_read and not store.is_leader:
             raise CommandError(read_only(store.name, store.leader_hint).text)
         if self._session.transaction is not None:
             if command.conditions:
@@ -219,6 +225,12 @@ class RespConversation:
             self._handlers.queue(command, size_bytes)
             self._add_reply(QUEUED)
             return
+        if is_read:
+            at_once = None if self._run else self.runner().get_at_once(command)
+            if at_once is not None:
+                self._stream.writer.write(at_once[0])
+                return
+            self._run_reads += len(command.operations)
         self._run.append(command)
         self._run_operations += len(command.operations)
         self._run_bytes += size_bytes
@@ -250,7 +262,8 @@ class RespConversation:
         """Run the collected commands, and write the replies in their order."""
         if not self._run:
             return
-        items, self._run, self._run_operations, self._run_bytes = self._run, [], 0, 0
+        items, self._run = self._run, []
+        self._run_operations = self._run_bytes = self._run_reads = 0
         commands = [item for item in items if isinstance(item, KeyCommand)]
         replies = iter(await self.runner().run(commands))
         write = self._stream.writer.write

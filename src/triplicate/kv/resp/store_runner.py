@@ -24,6 +24,8 @@ RUN_OPERATIONS_MAX = 512
 """Pipelined commands run together while they have no more operations than this."""
 RUN_BYTES_MAX = 1024 * 1024
 """And no more bytes in keys and values."""
+RUN_READS_MAX = 64
+"""And no more values to read, which are in memory together."""
 
 
 class StoreRunner:
@@ -35,10 +37,6 @@ class StoreRunner:
 
     async def run(self, commands: Sequence[KeyCommand]) -> list[Reply]:
         """Run commands in their order. Returns their replies."""
-        if len(commands) == 1 and commands[0].is_read:
-            reply = self._get_at_once(commands[0])
-            if reply is not None:
-                return [reply[0]]
         replies: list[Reply] = []
         for together in _parts(commands):
             try:
@@ -60,8 +58,8 @@ class StoreRunner:
             return await self.read(commands)
         return await self.change(commands, commands[0].conditions) or [commands[0].render((), 0)]
 
-    def _get_at_once(self, command: KeyCommand) -> tuple[Reply] | None:
-        """The reply of a read of one key, if the leader can give it without waiting."""
+    def get_at_once(self, command: KeyCommand) -> tuple[Reply] | None:
+        """The reply of a read of one key, if the leader can give it without waiting. No change of the same client may be under way."""
         if len(command.operations) != 1 or self._session.read_level is not LINEARIZABLE or not self._store.is_leader:
             return None
         try:
