@@ -11,7 +11,7 @@ TESTS = ["tests/unit/log/reading/test_backward_reader.py::test_every_record_is_d
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.reading import backward_reader
 
-    find = backward_reader.find_holder
+    find = backward_reader.find_holder  # type: ignore[attr-defined]
 
     async def before(view: Any, index: int, last_entry: int, records: int) -> int:
         # Every second entry is a no-op.
