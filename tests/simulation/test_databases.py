@@ -201,7 +201,7 @@ def test_a_leader_that_hangs_for_less_than_its_limit_stays(monkeypatch: pytest.M
         await asyncio.sleep(1.0)
         for _ in range(3):
             first.host.pause()
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(0.7)
             first.host.resume()
             await asyncio.sleep(0.5)
         assert await leader(of) is first

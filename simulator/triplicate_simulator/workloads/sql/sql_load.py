@@ -11,7 +11,7 @@ LEADER_FAULTS = ("pause", "cut_off", "kill", "crash", "stop", "session_expired")
 HAND_OVER = "hand_over"
 HANG = "hang"
 """Faults of the node that leads at their time."""
-HANG_SHARE, HANG_S = 0.5, (1.0, 2.5, 5.0)
+HANG_SHARE, HANG_S = 0.5, (0.6, 2.5, 5.0)
 LATE_ANSWERS = "late_answers"
 LATE_SHARE, LATE_S = 0.7, (1.0, 2.0)
 LEADER_FAULTS_AT = ("pause at", "kill at", "crash at")

@@ -15,7 +15,7 @@ from triplicate.runtime import fail, fault_point, resolve, shielded
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.interface import CheckRows, Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
-from triplicate.sql.core.read_levels import ReadSettings
+from triplicate.sql.core.read_levels import DEFAULT_READS, ReadSettings
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.request_ids import own_request_id
 from triplicate.sql.core.session_roles import SessionRoles
@@ -399,7 +399,8 @@ class SqlSession:
             if rows is not None:
                 return RowsCursor(prepared.columns, rows)
             return await self._read_on(checkout, prepared, parameters, own=False)
-        if not self._reads.is_plain(leadership, prepared.sql):
+        is_default = leadership is not None and self._reads.settings is DEFAULT_READS
+        if not is_default and not self._reads.is_plain(leadership, prepared.sql):
             return await self._read_at_level(leadership, prepared, parameters)
         pool = database.pool
         rows = pool.read_now(prepared, parameters, database.schema_version)
@@ -499,7 +500,7 @@ class SqlSession:
         return self._results.open(prepared.columns, rows, fetch, finish)
 
     def set_reads(self, settings: ReadSettings) -> None:
-        self._reads.settings = settings
+        self._reads.settings = DEFAULT_READS if settings == DEFAULT_READS else settings
 
     # Rights.
 
