@@ -7,7 +7,7 @@ from triplicate.ledger import PlacementRules
 from triplicate.ledger.placement.placement_rules import Demand
 
 TESTS = [
-    "tests/unit/client/test_placement_changes.py::test_enforced_racks_are_kept_or_the_creation_fails",
+    "tests/unit/client/test_cluster_placement.py::test_enforced_racks_are_kept_or_the_creation_fails",
     "tests/property/test_ensemble_choice.py::test_a_new_ensemble_keeps_the_rules_if_any_does",
 ]
 

@@ -6,7 +6,7 @@ from triplicate.ledger import PlacementRules
 
 TESTS = [
     "tests/unit/ledger/placement/test_ensemble_choice.py::test_copies_are_on_different_machines",
-    "tests/unit/client/test_placement_changes.py::test_a_ledger_is_created_on_different_machines",
+    "tests/unit/client/test_cluster_placement.py::test_a_ledger_is_created_on_different_machines",
     "tests/property/test_ensemble_choice.py::test_a_new_ensemble_keeps_the_rules_if_any_does",
 ]
 

@@ -76,7 +76,7 @@ def administrator_password(path: str | None) -> str:
 def database() -> None:
     """Create, list, show, rename, drop and undelete databases.
 
-    A database is a replicated log of row changes and a copy of the resulting SQLite database on every node. `triplicate sql` opens one.
+    A database is a replicated log of row changes and a copy of the resulting SQLite database on its nodes. `triplicate sql` opens one.
     """
 
 

@@ -248,7 +248,7 @@ def plan_leaders(
         loads.add(one.leader, one.placement.weight)
     moves: dict[str, LeaderMove] = {}
     for one in led:
-        target = _required_leader(one, able[one.name], loads)
+        target = _required_leader(one, able[one.name], known, loads)
         if target and len(moves) < most:
             moves[one.name] = LeaderMove(one.name, one.leader, target)
             loads.move(one.leader, target, one.placement.weight)
@@ -287,14 +287,19 @@ def _even_out_leaders(
             return
 
 
-def _required_leader(database: PlacedDatabase, able: Collection[str], loads: _Loads) -> str:
-    """The node that must lead a database instead of the one that does; empty if it may go on."""
-    preferred = database.placement.preferred
+def _required_leader(database: PlacedDatabase, able: Collection[str], nodes: Mapping[str, PlacedNode], loads: _Loads) -> str:
+    """The node that must lead a database instead of the one that does; empty if it may go on.
+
+    A leader that does not run any more is replaced by the election, and one of an earlier release hands over to nobody: both are let be.
+    """
+    preferred, leader = database.placement.preferred, database.leader
     if preferred in able:
-        return preferred if preferred != database.leader else ""
-    if database.leader in able or not able:
+        return preferred if preferred != leader else ""
+    is_draining = leader in nodes and nodes[leader].is_draining
+    others = [node for node in able if node != leader]
+    if not others or (database.placement.is_chosen(leader) and not is_draining):
         return ""
-    return loads.emptiest(able, database.placement.weight)
+    return loads.emptiest(others, database.placement.weight)
 
 
 def leader_nodes(database: PlacedDatabase, nodes: Mapping[str, PlacedNode]) -> tuple[str, ...]:

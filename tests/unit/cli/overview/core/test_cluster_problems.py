@@ -10,6 +10,7 @@ from tests.unit.cli.overview.cluster_facts_rig import NOW_MS, bookie, healthy, r
 from triplicate.cli.overview.core.cluster_facts import (
     BookieState,
     ClusterFacts,
+    CopyFacts,
     FreezeFacts,
     LedgerCounts,
     Listed,
@@ -18,6 +19,7 @@ from triplicate.cli.overview.core.cluster_facts import (
     RecoveryFacts,
 )
 from triplicate.cli.overview.core.cluster_problems import age_text, problems_of
+from triplicate.cli.overview.core.status_screen import screen_lines
 
 
 def texts(facts: ClusterFacts) -> list[str]:
@@ -128,6 +130,17 @@ def test_a_lost_bookie_that_no_ledger_names_can_be_decommissioned() -> None:
     assert "no ledger names the lost bookie bookie-2" not in texts(named)
     unknown = replace(facts, ledgers=LedgerCounts(3, cut="late"))
     assert "no ledger names the lost bookie bookie-2" not in texts(unknown)
+
+
+def test_missing_copies_of_a_database_are_counted_without_read_only_ones() -> None:
+    copies = (CopyFacts("node-1", "leader", 0), CopyFacts("node-2", "follower", 0))
+    (shop, *_) = healthy().databases.items
+    placed = replace(shop, copies=copies, expected=2, readers=("node-2",))
+    facts = replace(healthy(), databases=Listed((placed,)))
+    assert texts(facts) == [f"database {shop.name} has 1 of 2 copies"]
+    assert texts(replace(healthy(), databases=Listed((replace(placed, readers=()),)))) == []
+    shown = "\n".join(screen_lines(facts))
+    assert "1 of 2: node-2 follower" in shown
 
 
 def test_a_freeze_of_ensembles_is_a_problem_with_its_end() -> None:
