@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.sql.backup.past_rig import content_of, past_of, written
 from tests.unit.sql.cluster import Cluster, play, run
-from tests.unit.sql.snapshot_rig import door_of, leader_log, snapshots_listed, truncate
+from tests.unit.sql.snapshot_rig import door_of, filled, leader_log, make_snapshots, snapshots_listed, truncate
 from triplicate.errors import NotKept
 from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction
 
@@ -49,5 +49,22 @@ def test_a_copy_begins_with_the_newest_snapshot_that_is_not_beyond_the_target(tm
         await session.close()
         assert (await past.make(None, str(tmp_path / "end.db"))).position == snapshot.position + 1
         assert await leader_log(cluster)
+
+    play(tmp_path / "nodes", scene)
+
+
+def test_a_copy_begins_with_the_older_snapshot_where_the_newest_is_lost(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        await filled(cluster)
+        good = await make_snapshots(cluster, database, 2)
+        await truncate(cluster, good[0].position)
+        past = await past_of(cluster)
+        await cluster.client("looker").delete(good[1].ledger_id)
+        path = tmp_path / "past.db"
+        assert (await past.make(None, str(path))).position == database.position == good[1].position
+        with pytest.raises(NotKept, match=f"position {good[0].position}"):
+            await past.make(AtPosition(good[0].position - 1), str(tmp_path / "other.db"))
+        assert not (tmp_path / "other.db").exists()
 
     play(tmp_path / "nodes", scene)
