@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.sql.backup.past_rig import content_of, past_of, written
+from tests.unit.sql.backup.past_rig import STATEMENTS, content_of, past_of, written
 from tests.unit.sql.cluster import Cluster, play, run
-from tests.unit.sql.snapshot_rig import door_of, leader_log, snapshots_listed, truncate
+from tests.unit.sql.snapshot_rig import door_of, filled, leader_log, make_snapshots, snapshots_listed, truncate
 from triplicate.errors import NotKept
+from triplicate.sql import decode_header
 from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction
 
 
@@ -49,5 +50,44 @@ def test_a_copy_begins_with_the_newest_snapshot_that_is_not_beyond_the_target(tm
         await session.close()
         assert (await past.make(None, str(tmp_path / "end.db"))).position == snapshot.position + 1
         assert await leader_log(cluster)
+
+    play(tmp_path / "nodes", scene)
+
+
+def test_a_copy_begins_with_the_older_snapshot_where_the_newest_is_lost(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        await filled(cluster)
+        good = await make_snapshots(cluster, database, 2)
+        await truncate(cluster, good[0].position)
+        past = await past_of(cluster)
+        await cluster.client("looker").delete(good[1].ledger_id)
+        path = tmp_path / "past.db"
+        assert (await past.make(None, str(path))).position == database.position == good[1].position
+        with pytest.raises(NotKept, match=f"position {good[0].position}"):
+            await past.make(AtPosition(good[0].position - 1), str(tmp_path / "other.db"))
+        assert not (tmp_path / "other.db").exists()
+
+    play(tmp_path / "nodes", scene)
+
+
+def test_a_time_leads_to_the_last_transaction_that_is_not_later(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        history = await written(database, STATEMENTS[:4])
+        await (await door_of(cluster)).want(database.position)
+        await snapshots_listed(cluster, 1)
+        history.moments += (await written(database, STATEMENTS[4:])).moments
+        past = await past_of(cluster)
+        times = [decode_header(frame.preamble).time_ms async for frame in past.frames(0, database.position)]
+        assert len(times) == len(history.moments) == len((await past.kept()).bases) * 4
+        for moment_ms in sorted({*times, *(time - 1 for time in times[1:])}):
+            expected = sum(time <= moment_ms for time in times)
+            assert await past.resolve(AtTime(moment_ms)) == expected
+        path = tmp_path / "past.db"
+        await past.make(AtTime(times[2]), str(path))
+        assert content_of(path) == history.moments[sum(time <= times[2] for time in times) - 1].content
+        with pytest.raises(NotKept, match="lies ahead"):
+            await past.resolve(AtTime(2**42))
 
     play(tmp_path / "nodes", scene)
