@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from scripts.blocking import FACADES, TWINS, Facade, Functions, Twin, generate, has_twin, is_current
+from scripts.blocking import generate, has_twin, is_current
+from scripts.blocking_twins import FACADES, TWINS, Facade, Functions, Twin
 from triplicate import blocking
 from triplicate.blocking.blocking_client import BlockingClient
 from triplicate.blocking.iterators import BlockingTail
@@ -53,7 +54,7 @@ def test_each_method_that_waits_has_a_blocking_twin_with_the_same_parameters(twi
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
 def test_what_the_table_names_is_there(twin: Twin) -> None:
     for name in (*twin.left_out, *twin.on_loop, *twin.bodies, *twin.properties):
-        assert hasattr(twin.original, name), f"{twin.source} has no {name}: correct the table in scripts/blocking.py"
+        assert hasattr(twin.original, name), f"{twin.source} has no {name}: correct the table in scripts/blocking_twins.py"
 
 
 @pytest.mark.parametrize(("functions", "method"), METHODS, ids=lambda each: each if isinstance(each, str) else "")
@@ -66,7 +67,7 @@ def test_each_function_on_databases_has_a_method_with_the_same_parameters(functi
 
 @pytest.mark.parametrize("facade", FACADES, ids=lambda facade: facade.module)
 def test_the_modules_are_what_the_script_generates(facade: Facade) -> None:
-    assert is_current(facade), f"{facade.module}.py differs from the async classes: run python scripts/blocking.py"
+    assert is_current(facade), f"{facade.module}.py differs from the async classes: run python -m scripts.blocking"
 
 
 def test_a_change_of_an_async_class_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, EnvironmentFault, RecordTooLarge, SqlError
@@ -41,6 +40,7 @@ from triplicate.sql.core.transaction_numbers import transaction_id
 from triplicate.sql.core.writer_hold import Ending, EndRequest
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.local_transaction import LocalTransaction
+from triplicate.sql.engine.log_appender import LogAppender
 from triplicate.sql.engine.writer_thread import WriterThread
 from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.statement_batches import AutocommitRequest, BatchRun, PendingBatch, StatementOutcome
@@ -49,20 +49,6 @@ from triplicate.sql.executor.writer_connection import LateChanges, WriterConnect
 
 DRAIN_END_S = 2.0
 """Time limit for the end of a transaction that a drain has ended."""
-
-
-class LogAppender(Protocol):
-    """The part of `triplicate.log.LogWriter` that a leadership uses."""
-
-    @property
-    def epoch(self) -> int: ...
-
-    @property
-    def next_offset(self) -> int: ...
-
-    async def append_entry(self, values: Sequence[bytes], *, preamble: bytes | None = None) -> range: ...
-
-    async def noop(self) -> None: ...
 
 
 class _QueuedStatement:

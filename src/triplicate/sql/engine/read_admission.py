@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
-from triplicate.runtime import Clock, fail
+from triplicate.runtime import Clock, fail, shielded
 from triplicate.sql.core.read_levels import (
     DEFAULT_READS,
     ReadLevel,
@@ -23,6 +23,7 @@ from triplicate.sql.core.read_levels import (
 )
 from triplicate.sql.engine.copy_progress import CopyProgress
 from triplicate.sql.engine.leadership import Leadership
+from triplicate.sql.executor.reader_pool import ReaderCheckout, ReaderPool
 
 AGE_FUNCTION: Final = "triplicate_read_age"
 """A statement with this function is answered when the copy's age is known, or cannot be known in time."""
@@ -44,6 +45,9 @@ class LevelledDatabase(Protocol):
 
     @property
     def leader_hint(self) -> str | None: ...
+
+    @property
+    def pool(self) -> ReaderPool: ...
 
     @property
     def progress(self) -> CopyProgress: ...
@@ -114,6 +118,24 @@ class ReadAdmission:
                 await leadership.confirm()
             return True
         return self._database.progress.now() <= valid_until
+
+    async def open_snapshot(self, leadership: Leadership | None, sql: str) -> tuple[ReaderCheckout, int]:
+        """A reader with a snapshot at the session's level, and its position. One that is not confirmed is released, so that ROLLBACK TO
+        does not return to it. Raises as `admit` and `is_confirmed`."""
+        for _ in range(SNAPSHOT_ATTEMPTS):
+            valid_until = await self.admit(leadership, sql)
+            checkout = await self._database.pool.acquire(snapshot=True)
+            try:
+                snapshot = checkout.begin_now()
+                if snapshot is None:
+                    snapshot = await checkout.run(checkout.reader.begin)
+                if await self.is_confirmed(leadership, valid_until):
+                    return checkout, snapshot
+            except BaseException:
+                await shielded(checkout.release(committed=False))
+                raise
+            await shielded(checkout.release(committed=False))
+        raise self.too_old()
 
     def interrupt(self, reason: SqlError) -> None:
         """End a wait by an error."""

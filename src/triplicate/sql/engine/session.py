@@ -25,7 +25,7 @@ from triplicate.sql.engine.cursors import RowsCursor
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.open_results import OpenResults
-from triplicate.sql.engine.read_admission import SNAPSHOT_ATTEMPTS, ReadAdmission, confirm
+from triplicate.sql.engine.read_admission import ReadAdmission, confirm
 from triplicate.sql.engine.rights_check import RightsCheck, verifier_text
 from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, moved_in_time, required_leadership
 from triplicate.sql.executor.authorizer import WHEN_FAILED, allowed_when_failed, savepoint_name
@@ -421,33 +421,15 @@ class SqlSession:
         rows = self._database.pool.read_now(prepared, parameters, self._database.schema_version)
         if rows is not None and await self._reads.is_confirmed(leadership, valid_until):
             return RowsCursor(prepared.columns, rows)
-        checkout, _ = await self._take_snapshot(leadership, prepared.sql)
+        checkout, _ = await self._reads.open_snapshot(leadership, prepared.sql)
         return await self._read_on(checkout, prepared, parameters, own=True)
 
     async def _begin_snapshot(self, leadership: Leadership | None, sql: str) -> ReaderCheckout:
         """Begin to read in the transaction."""
         schema = self._database.schema_version
-        checkout, self._snapshot = await self._take_snapshot(leadership, sql)
+        checkout, self._snapshot = await self._reads.open_snapshot(leadership, sql)
         self._checkout, self._snapshot_schema = checkout, schema
         return checkout
-
-    async def _take_snapshot(self, leadership: Leadership | None, sql: str) -> tuple[ReaderCheckout, int]:
-        """A reader with a snapshot at the session's level, and its position. One that is not confirmed is released, so that ROLLBACK TO
-        does not return to it."""
-        for _ in range(SNAPSHOT_ATTEMPTS):
-            valid_until = await self._reads.admit(leadership, sql)
-            checkout = await self._database.pool.acquire(snapshot=True)
-            try:
-                snapshot = checkout.begin_now()
-                if snapshot is None:
-                    snapshot = await checkout.run(checkout.reader.begin)
-                if await self._reads.is_confirmed(leadership, valid_until):
-                    return checkout, snapshot
-            except BaseException:
-                await shielded(checkout.release(committed=False))
-                raise
-            await shielded(checkout.release(committed=False))
-        raise self._reads.too_old()
 
     @fault_point("sql.read_in_thread")
     async def _read_on(self, checkout: ReaderCheckout, prepared: Prepared, parameters: Sequence[Value], *, own: bool) -> Cursor:

@@ -24,8 +24,9 @@ from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.statement_statistics import StatementUse
 from triplicate.sql.engine.copy_progress import CopyProgress
 from triplicate.sql.engine.database_roles import DatabaseRoles
-from triplicate.sql.engine.leadership import Leadership, LogAppender
+from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.local_copy import LocalCopy
+from triplicate.sql.engine.log_appender import LogAppender
 from triplicate.sql.engine.read_place import ReadPlace
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.engine.session_database import SessionDatabase
