@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from triplicate.sql import (
+    EVERYWHERE,
     LEASE_S,
     create_database,
     database_info,
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from triplicate.blocking.background_loop import BackgroundLoop
     from triplicate.client import Client
     from triplicate.log import LogSettings
-    from triplicate.sql import Administrator, DatabaseInfo, DroppedDatabase
+    from triplicate.sql import Administrator, DatabaseInfo, DroppedDatabase, Placement
 
 
 class BlockingDatabases:
@@ -37,9 +38,12 @@ class BlockingDatabases:
         lease_s: float = LEASE_S,
         key_id: str = "",
         administrator: Administrator | None = None,
+        placement: Placement = EVERYWHERE,
     ) -> DatabaseInfo:
         """Make an empty database; nodes begin to host it at once. See `create_database`."""
-        return self._loop.call(create_database(self._client, name, settings, lease_s=lease_s, key_id=key_id, administrator=administrator))
+        return self._loop.call(
+            create_database(self._client, name, settings, lease_s=lease_s, key_id=key_id, administrator=administrator, placement=placement)
+        )
 
     def info(self, name: str) -> DatabaseInfo:
         """A database with its leader and the nodes that hold copies. See `database_info`."""

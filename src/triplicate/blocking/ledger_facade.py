@@ -193,6 +193,13 @@ class BlockingReader:
         """
         return self._loop.call(self._reader.read_last_confirmed())
 
+    def read_last_written(self) -> Entry | None:
+        """The last entry that the bookies report, confirmed or not. No entry behind it was acknowledged before this call.
+
+        See `LedgerReader.read_last_written`.
+        """
+        return self._loop.call(self._reader.read_last_written())
+
     def try_last_confirmed(self) -> int:
         """Ask all bookies of the last ensemble for their last entry, and use the first answer above the known last-add-confirmed.
 

@@ -323,6 +323,13 @@ class BlockingLogs:
         """Read from an offset on, then follow the log. See `Logs.reader`."""
         return BlockingLogReader(self._loop, self._loop.call(self._logs.reader(name, start_offset, include_control=include_control)))
 
+    def written_end(self, name: str) -> int:
+        """An offset that no record acknowledged before this call exceeds. The records before it may not be readable yet.
+
+        See `Logs.written_end`.
+        """
+        return self._loop.call(self._logs.written_end(name))
+
     def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.
 
@@ -402,9 +409,18 @@ class BlockingLogs:
         """
         return BlockingLogs(self._loop, self._loop.run(lambda: self._logs.acting_for(purpose)))
 
-    def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER, key_id: str = "") -> Head:
+    def create(
+        self,
+        name: str,
+        settings: LogSettings | None = None,
+        *,
+        purpose: Purpose = USER,
+        key_id: str = "",
+        first_offset: int = 0,
+        epoch: int = 0,
+    ) -> Head:
         """Create an empty log. See `Logs.create`."""
-        return self._loop.call(self._logs.create(name, settings, purpose=purpose, key_id=key_id))
+        return self._loop.call(self._logs.create(name, settings, purpose=purpose, key_id=key_id, first_offset=first_offset, epoch=epoch))
 
     def rotate_key(self, name: str, key_id: str | None = None) -> Head:
         """Let the records of an encrypted log be encrypted under another key from the writer's next segment on. See `Logs.rotate_key`."""
