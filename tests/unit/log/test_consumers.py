@@ -165,6 +165,19 @@ def test_a_reset_or_deletion_needs_force_while_somebody_consumes_who_then_cannot
     play(scene)
 
 
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_deletion_of_unknown_outcome_is_settled(applied: bool) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = await filled(stage)
+        async with await logs.consumer("l", "billing"):
+            lost = lose_connection(stage, applied=applied, times=2, only=lambda operation, path: operation == "multi")
+            await logs.delete_consumer("l", "billing", force=True)
+            assert lost
+        assert await logs.consumers("l") == []
+
+    play(scene)
+
+
 def test_consumers_go_with_their_log_and_do_not_go_on_in_another_of_its_name() -> None:
     async def scene(stage: Stage) -> None:
         logs = await filled(stage)

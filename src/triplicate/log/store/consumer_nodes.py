@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triplicate.errors import BadVersion, ConsumerFenced, ConsumerOwned, NodeExists, NoNode, SessionExpired, TriplicateError
+from triplicate.errors import BadVersion, ConsumerFenced, ConsumerOwned, NodeExists, NoNode, NotEmpty, SessionExpired, TriplicateError
 from triplicate.log.core.consumer_state import ConsumerState, decode_consumer, encode_consumer
 from triplicate.log.core.head import Owner, decode_owner, encode_owner
 from triplicate.log.store.head_store import HeadStore
@@ -17,6 +17,7 @@ from triplicate.runtime import sleep
 
 OWNER_PAUSE_S = 0.05
 RENEW_PAUSE_S = 1.0
+DELETE_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +87,23 @@ class ConsumerNodes:
 
     async def delete(self) -> bool:
         """Delete the consumer. False: there was none."""
+        tree, sent = self._store.tree, False
 
         async def attempt() -> bool:
-            for path in (self._owner_path, self._path):
+            nonlocal sent
+            was_sent, sent = sent, True
+            for _ in range(DELETE_ATTEMPTS):
+                if await tree.exists(self._path) is None:
+                    return was_sent  # By an attempt whose answer was lost.
+                below = [DeleteNode(self._owner_path)] if await tree.exists(self._owner_path) is not None else []
                 try:
-                    await self._store.tree.delete(path)
-                except NoNode:
-                    if path == self._path:
-                        return False
-            return True
+                    await tree.multi([*below, DeleteNode(self._path)])
+                except (NoNode, NotEmpty) as error:
+                    # The process that consumes has come or gone in between.
+                    self._store.host.trace("log.consumer_delete_retried", log=self.log, consumer=self._name, error=repr(error))
+                else:
+                    return True
+            raise ConsumerOwned(f"{self} was recorded as used at every attempt to delete it; stop its process")
 
         return await self._store.persist(attempt)
 
