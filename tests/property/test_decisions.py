@@ -11,7 +11,6 @@ from triplicate.kv import (
     NO_EXPIRY,
     Add,
     Append,
-    Batch,
     BatchResult,
     ChangeKind,
     Delete,
@@ -22,6 +21,7 @@ from triplicate.kv import (
     Operation,
     Put,
     Record,
+    StoreBatch,
     StoreLimits,
     ValueIs,
     VersionIs,
@@ -51,7 +51,7 @@ OPERATIONS = st.one_of(
 CONDITIONS = st.one_of(
     st.builds(KeyExists, KEYS, st.booleans()), st.builds(ValueIs, KEYS, st.none() | VALUES), st.builds(VersionIs, KEYS, st.integers(0, 4))
 )
-BATCHES = st.builds(Batch, st.lists(OPERATIONS, min_size=1, max_size=4), st.lists(CONDITIONS, max_size=2), st.booleans())
+BATCHES = st.builds(StoreBatch, st.lists(OPERATIONS, min_size=1, max_size=4), st.lists(CONDITIONS, max_size=2), st.booleans())
 
 
 class Model:
@@ -139,7 +139,7 @@ def apply_effects(stored: dict[bytes, Record], effects: list[Effect], version: i
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(BATCHES, st.integers(0, 8)), max_size=8))
-def test_batches_do_what_a_dictionary_does(steps: list[tuple[Batch, int]]) -> None:
+def test_batches_do_what_a_dictionary_does(steps: list[tuple[StoreBatch, int]]) -> None:
     model, stored, time_ms, position = Model(), dict[bytes, Record](), 1, 0
     for batch, passed_ms in steps:
         time_ms += passed_ms

@@ -11,7 +11,6 @@ from contextlib import suppress
 from triplicate.errors import NotLeading, PlaceLost, StoreError, StoreUnavailable
 from triplicate.kv import (
     Add,
-    Batch,
     BatchResult,
     Condition,
     Expiry,
@@ -19,6 +18,7 @@ from triplicate.kv import (
     Operation,
     Put,
     ReplicatedStore,
+    StoreBatch,
     ValueIs,
     session,
 )
@@ -94,7 +94,7 @@ class ChangingClient(StoreClient):
         self._model.last_values[register] = value
         self._model.returned(operation, value)
 
-    async def _change(self, store: ReplicatedStore, operation: int, batch: Batch) -> BatchResult:
+    async def _change(self, store: ReplicatedStore, operation: int, batch: StoreBatch) -> BatchResult:
         """Run a batch that is an operation on a register. Raises StoreError."""
         try:
             return await store.submit(batch)
@@ -105,7 +105,7 @@ class ChangingClient(StoreClient):
     async def _write(self, store: ReplicatedStore) -> None:
         register, value = self._register(), self._model.value()
         operation = self._model.invoke(self.name, register, "write", (value,))
-        await self._change(store, operation, Batch([Put(register.encode(), b"%d" % value)]))
+        await self._change(store, operation, StoreBatch([Put(register.encode(), b"%d" % value)]))
         self._model.returned(operation, None)
 
     async def _swap(self, store: ReplicatedStore) -> None:
@@ -113,13 +113,13 @@ class ChangingClient(StoreClient):
         expected = self._model.last_values.get(register, 0)
         operation = self._model.invoke(self.name, register, "swap", (expected, value))
         condition: Condition = ValueIs(register.encode(), b"%d" % expected) if expected else KeyExists(register.encode(), expected=False)
-        result = await self._change(store, operation, Batch([Put(register.encode(), b"%d" % value)], [condition]))
+        result = await self._change(store, operation, StoreBatch([Put(register.encode(), b"%d" % value)], [condition]))
         self._model.returned(operation, result.held)
 
     async def _add(self, store: ReplicatedStore) -> None:
         counter = f"counter{self._rng.randrange(2)}"
         operation = self._model.invoke(self.name, counter, "add", (1,))
-        result = await self._change(store, operation, Batch([Add(counter.encode(), 1)]))
+        result = await self._change(store, operation, StoreBatch([Add(counter.encode(), 1)]))
         self._model.returned(operation, int(result.outcomes[0].value or b"0"))
 
     async def _burst(self, store: ReplicatedStore) -> None:
@@ -138,14 +138,14 @@ class ChangingClient(StoreClient):
     async def _write_watched(self, store: ReplicatedStore) -> None:
         key, value = f"{WATCHED}{self._rng.randrange(4)}", str(self._model.value())
         operations: list[Operation] = [Put(key.encode(), value.encode()), Put(b"beside", b"1")]
-        result = await store.submit(Batch(operations))
+        result = await store.submit(StoreBatch(operations))
         self._model.note(StoreWritten(self._model.context.time(), key, value, result.position))
         self._model.recent.append(RecentWrite(key, result.position))
 
     async def _expiring(self, store: ReplicatedStore) -> None:
         """Store a key with a deadline, and read it before and after, at any node that leads then."""
         key = f"short{self._model.value()}"
-        await store.submit(Batch([Put(key.encode(), b"1", Expiry(after_ms=self._rng.choice(TTL_MS)))]))
+        await store.submit(StoreBatch([Put(key.encode(), b"1", Expiry(after_ms=self._rng.choice(TTL_MS)))]))
         self._model.context.world.loop.start_task(self._read_expiring(key, self._rng.choice(LATE_S)), name=f"reader of {key}")
 
     async def _read_expiring(self, key: str, delay_s: float) -> None:
@@ -240,6 +240,6 @@ async def write_last(model: StoreModel, rng: random.Random, timeout_s: float) ->
         for server in model.leaders():
             with suppress(StoreError, NodeDied, TimeoutError):
                 async with asyncio.timeout(timeout_s):
-                    result = await server.call_store(lambda store: store.execute(Batch([Put(b"last", b"%d" % model.value())])))
+                    result = await server.call_store(lambda store: store.execute(StoreBatch([Put(b"last", b"%d" % model.value())])))
                     return result.position
         await asyncio.sleep(rng.uniform(LOOK_S, 2 * LOOK_S))

@@ -19,7 +19,7 @@ class _Kept(NamedTuple):
     size_bytes: int
 
 
-class Taken(NamedTuple):
+class BufferedChanges(NamedTuple):
     """The next changes of a watcher."""
 
     changes: Sequence[KeyChange]
@@ -74,7 +74,7 @@ class ChangeBuffer:
                 self.oldest,
             )
 
-    def take(self, position: int, prefix: bytes) -> Taken:
+    def take(self, position: int, prefix: bytes) -> BufferedChanges:
         """The changes of keys with a prefix after a position, some at a time.
 
         Raises:
@@ -93,8 +93,8 @@ class ChangeBuffer:
             position = batch.position
             looked += len(batch.effects)
             if looked >= TAKE_MAX:
-                return Taken(changes, position)
-        return Taken(changes, max(position, self.position))
+                return BufferedChanges(changes, position)
+        return BufferedChanges(changes, max(position, self.position))
 
     def _index_after(self, position: int) -> int:
         """Index of the first batch that ends after a position."""

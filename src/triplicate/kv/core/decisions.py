@@ -13,7 +13,6 @@ from triplicate.kv.core.operations import (
     NO_EXPIRY,
     Add,
     Append,
-    Batch,
     BatchResult,
     Condition,
     DeadlineWhen,
@@ -24,6 +23,7 @@ from triplicate.kv.core.operations import (
     Operation,
     Outcome,
     Put,
+    StoreBatch,
     ValueIs,
     When,
 )
@@ -45,7 +45,7 @@ class BatchDecision(NamedTuple):
     """Those that are logged; empty if nothing changes."""
 
 
-def decide(batch: Batch, lookup: Lookup, time_ms: int, before: int, limits: StoreLimits) -> BatchDecision:
+def decide(batch: StoreBatch, lookup: Lookup, time_ms: int, before: int, limits: StoreLimits) -> BatchDecision:
     """Decide a batch that was checked.
 
     Args:

@@ -144,7 +144,7 @@ Condition = KeyExists | ValueIs | VersionIs
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class StoreBatch:
     """Operations that happen together or not at all, in their order, if all conditions hold before the first.
 
     Args:

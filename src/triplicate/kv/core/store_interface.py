@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from triplicate.kv.core.operations import Batch, BatchResult, Expiry, Outcome, When
+from triplicate.kv.core.operations import BatchResult, Expiry, Outcome, StoreBatch, When
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class LevelKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadLevel:
+class StoreReadLevel:
     """The freshness of a read. Make one with the constants and functions below.
 
     Args:
@@ -51,22 +51,22 @@ class ReadLevel:
     wait_s: float = 0.0
 
 
-LINEARIZABLE = ReadLevel(LevelKind.LINEARIZABLE)
+LINEARIZABLE = StoreReadLevel(LevelKind.LINEARIZABLE)
 """The read shows everything that was acknowledged before it arrived. Only the leader serves it."""
-ANY = ReadLevel(LevelKind.ANY)
+ANY = StoreReadLevel(LevelKind.ANY)
 """The read shows this copy as it is, which never goes back while the copy is open."""
 WAIT_S = 2.0
 """Default time to wait for a copy that is behind."""
 
 
-def session(position: int, wait_s: float = WAIT_S) -> ReadLevel:
+def session(position: int, wait_s: float = WAIT_S) -> StoreReadLevel:
     """The read shows at least the position, which is that of an earlier answer on any connection to any node."""
-    return ReadLevel(LevelKind.SESSION, position=position, wait_s=wait_s)
+    return StoreReadLevel(LevelKind.SESSION, position=position, wait_s=wait_s)
 
 
-def bounded(age_s: float, wait_s: float = WAIT_S) -> ReadLevel:
+def bounded(age_s: float, wait_s: float = WAIT_S) -> StoreReadLevel:
     """The read is at most this number of seconds behind the log."""
-    return ReadLevel(LevelKind.BOUNDED, age_s=age_s, wait_s=wait_s)
+    return StoreReadLevel(LevelKind.BOUNDED, age_s=age_s, wait_s=wait_s)
 
 
 class Record(NamedTuple):
@@ -229,7 +229,7 @@ class KeyValueStore(Protocol):
 
     # Changes. They are atomic, and acknowledged by the log before they are answered or seen.
 
-    def submit(self, batch: Batch) -> BatchFuture:
+    def submit(self, batch: StoreBatch) -> BatchFuture:
         """Run a batch; the future has its result when the log has acknowledged it and this copy shows it.
 
         Batches run in the order of the calls of this method. Cancelling the future does not undo the batch.
@@ -239,7 +239,7 @@ class KeyValueStore(Protocol):
             NotLeading: this node follows. StoreUnavailable: too many batches wait. ArgumentError: the batch is beyond the limits.
         """
 
-    async def execute(self, batch: Batch) -> BatchResult:
+    async def execute(self, batch: StoreBatch) -> BatchResult:
         """Run a batch, as `submit`."""
 
     async def put(
@@ -259,18 +259,18 @@ class KeyValueStore(Protocol):
             NotLeading, StoreUnavailable, ArgumentError.
         """
 
-    async def get(self, key: bytes, level: ReadLevel = LINEARIZABLE) -> Found: ...
+    async def get(self, key: bytes, level: StoreReadLevel = LINEARIZABLE) -> Found: ...
 
-    async def get_many(self, keys: Sequence[bytes], level: ReadLevel = LINEARIZABLE) -> FoundMany: ...
+    async def get_many(self, keys: Sequence[bytes], level: StoreReadLevel = LINEARIZABLE) -> FoundMany: ...
 
-    async def scan(self, keys: KeyRange, limit: int = 1000, level: ReadLevel = LINEARIZABLE, *, with_values: bool = True) -> KeyPage:
+    async def scan(self, keys: KeyRange, limit: int = 1000, level: StoreReadLevel = LINEARIZABLE, *, with_values: bool = True) -> KeyPage:
         """The first keys of a range, at most `limit`, and at most about 1 MiB of keys and values. `cursor` is None at the end.
 
         Args:
             with_values: if false, the records have empty values.
         """
 
-    async def count(self, keys: KeyRange = ALL_KEYS, level: ReadLevel = LINEARIZABLE) -> Count:
+    async def count(self, keys: KeyRange = ALL_KEYS, level: StoreReadLevel = LINEARIZABLE) -> Count:
         """The number of keys. Of all keys it is known at once; of a range it reads the range."""
 
     # Changes of others.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triplicate.errors import ArgumentError
-from triplicate.kv.core.operations import Add, Append, Batch, Condition, Expire, Expiry, Operation, Put, ValueIs
+from triplicate.kv.core.operations import Add, Append, Condition, Expire, Expiry, Operation, Put, StoreBatch, ValueIs
 from triplicate.kv.core.store_interface import StoreLimits
 
 DEADLINE_MAX_MS = (1 << 62) - 1
@@ -24,7 +24,7 @@ def check_count(what: str, number: int, limits: StoreLimits) -> None:
         raise ArgumentError(f"{what}: 1 to {limits.batch_operations} at a time, not {number}; send them in parts")
 
 
-def check_batch(batch: Batch, limits: StoreLimits) -> int:
+def check_batch(batch: StoreBatch, limits: StoreLimits) -> int:
     """Check a batch. Returns its size, bytes.
 
     Raises:

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 from triplicate.errors import StoreUnavailable
-from triplicate.kv.core.operations import Batch, BatchResult
+from triplicate.kv.core.operations import BatchResult, StoreBatch
 from triplicate.runtime import TasklessFuture
 
 QUEUE_MAX = 20_000
@@ -19,7 +19,7 @@ class QueuedBatch:
 
     __slots__ = ("answer", "batch", "size_bytes")
 
-    def __init__(self, batch: Batch, size_bytes: int) -> None:
+    def __init__(self, batch: StoreBatch, size_bytes: int) -> None:
         self.batch = batch
         self.size_bytes = size_bytes
         self.answer: TasklessFuture[BatchResult] = TasklessFuture(loop=asyncio.get_running_loop())
@@ -40,7 +40,7 @@ class BatchQueue:
     def first(self) -> QueuedBatch:
         return self._queued[0]
 
-    def add(self, batch: Batch, size_bytes: int) -> QueuedBatch:
+    def add(self, batch: StoreBatch, size_bytes: int) -> QueuedBatch:
         """Raises StoreUnavailable: too many wait."""
         if len(self._queued) >= QUEUE_MAX or self._size_bytes + size_bytes > QUEUE_BYTES:
             raise StoreUnavailable(

@@ -9,7 +9,7 @@ from typing import TypeVar
 from triplicate.config import NodeSettings, StoreSettings
 from triplicate.errors import CorruptionError, Diverged, LevelNotMet, NotLeading, StoreUnavailable, TriplicateError
 from triplicate.kv.core.key_expiry import is_expired
-from triplicate.kv.core.operations import NO_EXPIRY, Batch, BatchResult, Delete, Expiry, Outcome, Put, When
+from triplicate.kv.core.operations import NO_EXPIRY, BatchResult, Delete, Expiry, Outcome, Put, StoreBatch, When
 from triplicate.kv.core.store_interface import (
     ALL_KEYS,
     LINEARIZABLE,
@@ -19,9 +19,9 @@ from triplicate.kv.core.store_interface import (
     KeyPage,
     KeyRange,
     LevelKind,
-    ReadLevel,
     Record,
     StoreLimits,
+    StoreReadLevel,
 )
 from triplicate.kv.core.validation import check_count, check_key
 from triplicate.kv.engine.local_store import LocalStore, LoggedEntry
@@ -124,20 +124,20 @@ class ReplicatedStore:
         """Why the copy is not served, or None."""
         return self._unusable
 
-    def submit(self, batch: Batch) -> TasklessFuture[BatchResult]:
+    def submit(self, batch: StoreBatch) -> TasklessFuture[BatchResult]:
         return self._leading().submit(batch)
 
-    async def execute(self, batch: Batch) -> BatchResult:
+    async def execute(self, batch: StoreBatch) -> BatchResult:
         return await self.submit(batch)
 
     async def put(
         self, key: bytes, value: bytes, *, expiry: Expiry = NO_EXPIRY, when: When = When.ALWAYS, returns_old: bool = False
     ) -> tuple[Outcome, int]:
-        result = await self.submit(Batch((Put(key, value, expiry, when, returns_old),)))
+        result = await self.submit(StoreBatch((Put(key, value, expiry, when, returns_old),)))
         return result.outcomes[0], result.position
 
     async def delete(self, *keys: bytes) -> tuple[int, int]:
-        result = await self.submit(Batch([Delete(key) for key in keys]))
+        result = await self.submit(StoreBatch([Delete(key) for key in keys]))
         return sum(outcome.applied for outcome in result.outcomes), result.position
 
     def try_get(self, key: bytes) -> Found | None:
@@ -154,11 +154,11 @@ class ReplicatedStore:
         position = self._writing_position
         return Found(record, position, leadership.now_ms) if leadership.is_confirmed() else None
 
-    async def get(self, key: bytes, level: ReadLevel = LINEARIZABLE) -> Found:
+    async def get(self, key: bytes, level: StoreReadLevel = LINEARIZABLE) -> Found:
         found = await self.get_many((key,), level)
         return Found(found.records[0], found.position, found.time_ms)
 
-    async def get_many(self, keys: Sequence[bytes], level: ReadLevel = LINEARIZABLE) -> FoundMany:
+    async def get_many(self, keys: Sequence[bytes], level: StoreReadLevel = LINEARIZABLE) -> FoundMany:
         check_count("keys of one read", len(keys), self.limits)
         for key in keys:
             check_key(key, self.limits)
@@ -170,7 +170,7 @@ class ReplicatedStore:
 
         return await self._at_level(level, read, lambda found: zip(keys, found.records, strict=True))
 
-    async def scan(self, keys: KeyRange, limit: int = 1000, level: ReadLevel = LINEARIZABLE, *, with_values: bool = True) -> KeyPage:
+    async def scan(self, keys: KeyRange, limit: int = 1000, level: StoreReadLevel = LINEARIZABLE, *, with_values: bool = True) -> KeyPage:
         check_count("keys of a page", limit, self.limits)
 
         async def read() -> KeyPage:
@@ -182,7 +182,7 @@ class ReplicatedStore:
 
         return await self._at_level(level, read, lambda page: page.items)
 
-    async def count(self, keys: KeyRange = ALL_KEYS, level: ReadLevel = LINEARIZABLE) -> Count:
+    async def count(self, keys: KeyRange = ALL_KEYS, level: StoreReadLevel = LINEARIZABLE) -> Count:
         leadership = self._leading() if level.kind is LevelKind.LINEARIZABLE else None
         if leadership is not None:
             due = await self._reader.run(self.copied.due, leadership.now_ms, self.limits.batch_operations)
@@ -244,7 +244,7 @@ class ReplicatedStore:
 
     async def _at_level(
         self,
-        level: ReadLevel,
+        level: StoreReadLevel,
         read: Callable[[], Awaitable[Result]],
         shown: Callable[[Result], Iterable[tuple[bytes, Record | None]]],
     ) -> Result:
@@ -269,7 +269,7 @@ class ReplicatedStore:
 
     async def _read_at_level(
         self,
-        level: ReadLevel,
+        level: StoreReadLevel,
         read: Callable[[], Awaitable[Result]],
         shown: Callable[[Result], Iterable[tuple[bytes, Record | None]]],
     ) -> Result:
@@ -287,7 +287,7 @@ class ReplicatedStore:
         await leadership.confirm()
         return found
 
-    async def _reach(self, level: ReadLevel) -> None:
+    async def _reach(self, level: StoreReadLevel) -> None:
         """Wait until the copy satisfies a level other than linearizable.
 
         Raises:
@@ -305,7 +305,7 @@ class ReplicatedStore:
         except TimeoutError:
             raise self._not_met(level) from None
 
-    def _reaches(self, level: ReadLevel) -> bool:
+    def _reaches(self, level: StoreReadLevel) -> bool:
         if level.kind is LevelKind.SESSION:
             return self.position >= level.position
         return level.kind is LevelKind.ANY or self._age_s <= level.age_s
@@ -315,7 +315,7 @@ class ReplicatedStore:
         """How old the state is at most, seconds. It compares two machines' clocks, so it is as exact as they are."""
         return max(0.0, (self._host.clock.wall_us() - self._current_us) / 1e6)
 
-    def _not_met(self, level: ReadLevel) -> LevelNotMet:
+    def _not_met(self, level: StoreReadLevel) -> LevelNotMet:
         if level.kind is LevelKind.SESSION:
             behind = f"at position {self.position} and {level.position - self.position} behind the position of the session"
         else:

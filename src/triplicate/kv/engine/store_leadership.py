@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from triplicate.errors import EnvironmentFault, NotLeading, StoreError, StoreOutcomeUnknown, TriplicateError, WindowFull
 from triplicate.kv.core.decisions import decide
 from triplicate.kv.core.key_expiry import next_time_ms
-from triplicate.kv.core.operations import Batch, BatchResult, Get
+from triplicate.kv.core.operations import BatchResult, Get, StoreBatch
 from triplicate.kv.core.store_interface import Record, StoreLimits
 from triplicate.kv.core.store_records import Effect, StoreEntryHeader, encode_header, encode_record, size_of
 from triplicate.kv.core.validation import check_batch
@@ -145,7 +145,7 @@ class StoreLeadership:
         """The leader's clock, milliseconds since the epoch."""
         return self._clock.wall_us() // 1000
 
-    def submit(self, batch: Batch) -> TasklessFuture[BatchResult]:
+    def submit(self, batch: StoreBatch) -> TasklessFuture[BatchResult]:
         """See `store_interface.KeyValueStore.submit`."""
         if self._over is not None:
             raise self._over
@@ -411,7 +411,7 @@ class StoreLeadership:
         """Delete those of these keys whose deadline has passed by the leader's clock. Raises as `submit`."""
         size = self._settings.limits.batch_operations
         for begin in range(0, len(keys), size):
-            await self.submit(Batch(tuple(Get(key) for key in keys[begin : begin + size])))
+            await self.submit(StoreBatch(tuple(Get(key) for key in keys[begin : begin + size])))
 
     def _not_leading(self) -> NotLeading:
         return NotLeading(f"this node does not lead store {self._name!r}; connect to the node that does", self.find_leader())

@@ -16,8 +16,8 @@ from triplicate.kv.resp.core.connection_commands import ConnectionCommand
 from triplicate.kv.resp.core.key_commands import KeyCommand, check_sizes
 from triplicate.kv.resp.core.replies import NULL_ARRAY, OK, RESP2, ErrorReply, Reply, Simple, Verbatim
 from triplicate.kv.resp.core.server_info import ClientFacts, hello_map
+from triplicate.kv.resp.keyspace_notifications import Notifications
 from triplicate.kv.resp.node_queries import NodeFacts
-from triplicate.kv.resp.notifications import Notifications
 from triplicate.kv.resp.resp_logins import AUTHENTICATION_REQUIRED, RespLogins
 from triplicate.kv.resp.store_runner import StoreRunner
 from triplicate.kv.resp.store_session import DEFAULT_LEVEL, QueuedTransaction, StoreSession, refusal_of

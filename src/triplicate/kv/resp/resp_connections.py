@@ -14,8 +14,8 @@ from triplicate.kv.resp.core.command_errors import CommandError
 from triplicate.kv.resp.core.replies import ErrorReply
 from triplicate.kv.resp.core.resp_requests import BEFORE_LOGIN, WordLimits
 from triplicate.kv.resp.core.server_info import ClientFacts
+from triplicate.kv.resp.keyspace_notifications import Notifications
 from triplicate.kv.resp.node_queries import NodeFacts
-from triplicate.kv.resp.notifications import Notifications
 from triplicate.kv.resp.resp_conversation import RespConversation
 from triplicate.kv.resp.resp_logins import RespLogins
 from triplicate.kv.resp.resp_security import RespRefusal, RespSecurity

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from triplicate.errors import ArgumentError, StoreError, UsageError, WrongValue
-from triplicate.kv.core.operations import Add, Batch, Condition, Operation, Outcome, VersionIs
+from triplicate.kv.core.operations import Add, Condition, Operation, Outcome, StoreBatch, VersionIs
 from triplicate.kv.core.store_interface import LINEARIZABLE, KeyValueStore
 from triplicate.kv.resp.core.command_errors import NOT_AN_INTEGER, CommandError
 from triplicate.kv.resp.core.key_commands import APPLIED, ComputedCommand, KeyCommand, check_sizes, outcome_of_record, too_long
@@ -82,7 +82,7 @@ class StoreRunner:
     async def change(self, commands: Sequence[KeyCommand], conditions: Sequence[Condition] = ()) -> list[Reply] | None:
         """Run commands as one batch. Returns None if the conditions did not hold. Raises StoreError."""
         operations = [operation for command in commands for operation in command.operations]
-        result = await self._store.submit(Batch(operations, conditions, continues_after_errors=True))
+        result = await self._store.submit(StoreBatch(operations, conditions, continues_after_errors=True))
         self._session.see(result.position)
         return list(self._replies(commands, result.outcomes, result.time_ms)) if result.held else None
 
@@ -111,7 +111,7 @@ class StoreRunner:
                 return reply
             check_sizes((operation,), limits)
             version = 0 if found.record is None else found.record.version
-            result = await self._store.submit(Batch((operation,), (VersionIs(command.key, version),)))
+            result = await self._store.submit(StoreBatch((operation,), (VersionIs(command.key, version),)))
             self._session.see(result.position)
             if result.held:
                 return int(result.outcomes[0].applied) if reply is APPLIED else reply

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from triplicate.errors import LevelNotMet, NotLeading, StoreOutcomeUnknown, StoreUnavailable, TriplicateError
 from triplicate.kv.core.operations import Operation
-from triplicate.kv.core.store_interface import ANY, LINEARIZABLE, WAIT_S, KeyValueStore, LevelKind, ReadLevel, bounded, session
+from triplicate.kv.core.store_interface import ANY, LINEARIZABLE, WAIT_S, KeyValueStore, LevelKind, StoreReadLevel, bounded, session
 from triplicate.kv.resp.core.connection_commands import ConnectionCommand, SetLevel
 from triplicate.kv.resp.core.key_commands import KeyCommand
 from triplicate.kv.resp.core.replies import ErrorReply
@@ -53,7 +53,7 @@ class StoreSession:
         self.position = max(self.position, position)
 
     @property
-    def read_level(self) -> ReadLevel:
+    def read_level(self) -> StoreReadLevel:
         wait_s = WAIT_S if self.level.wait_s is None else self.level.wait_s
         if self.level.kind is LevelKind.SESSION:
             return session(self.position, wait_s)

@@ -15,7 +15,6 @@ from triplicate.kv import (
     ANY,
     Add,
     Append,
-    Batch,
     Delete,
     Expiry,
     Get,
@@ -24,6 +23,7 @@ from triplicate.kv import (
     Operation,
     Put,
     ReplicatedStore,
+    StoreBatch,
     ValueIs,
     VersionIs,
     When,
@@ -35,7 +35,7 @@ LEASE_S = 10.0
 def test_nothing_is_visible_before_the_log_acknowledges(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
         log.held = True
-        answer = store.submit(Batch([Put(b"a", b"1")]))
+        answer = store.submit(StoreBatch([Put(b"a", b"1")]))
         await log.has_sent(1)
         assert (await store.get(b"a", ANY)).record is None
         assert not answer.done()
@@ -51,10 +51,10 @@ def test_nothing_is_visible_before_the_log_acknowledges(tmp_path: Path) -> None:
 def test_later_batches_are_decided_on_groups_that_are_still_at_the_log(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
         log.held = True
-        first = store.submit(Batch([Add(b"n", 1)]))
+        first = store.submit(StoreBatch([Add(b"n", 1)]))
         await log.has_sent(1)
-        others = [store.submit(Batch([Add(b"n", 1)])) for _ in range(20)]
-        refused = store.submit(Batch([Put(b"n", b"x")], [KeyExists(b"n", expected=False)]))
+        others = [store.submit(StoreBatch([Add(b"n", 1)])) for _ in range(20)]
+        refused = store.submit(StoreBatch([Put(b"n", b"x")], [KeyExists(b"n", expected=False)]))
         await log.has_sent(2)
         # The later entry is acknowledged first: no answer may come before the earlier one's.
         log.release_at(1)
@@ -71,10 +71,10 @@ def test_later_batches_are_decided_on_groups_that_are_still_at_the_log(tmp_path:
 def test_an_append_without_outcome_leaves_changes_unknown_and_nothing_visible(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
         log.held = True
-        changed = store.submit(Batch([Put(b"a", b"1")]))
-        refused = store.submit(Batch([Put(b"a", b"2")], [VersionIs(b"a", 7)]))
+        changed = store.submit(StoreBatch([Put(b"a", b"1")]))
+        refused = store.submit(StoreBatch([Put(b"a", b"2")], [VersionIs(b"a", 7)]))
         await log.has_sent(1)
-        waiting = store.submit(Batch([Put(b"b", b"1")]))
+        waiting = store.submit(StoreBatch([Put(b"b", b"1")]))
         log.release_at(0, LogFenced("another node leads"))
         with pytest.raises(StoreOutcomeUnknown):
             await changed
@@ -84,7 +84,7 @@ def test_an_append_without_outcome_leaves_changes_unknown_and_nothing_visible(tm
         await eventually(lambda: not store.is_leader)
         assert (await store.get(b"a", ANY)).record is None
         with pytest.raises(NotLeading):
-            store.submit(Batch([Put(b"a", b"1")]))
+            store.submit(StoreBatch([Put(b"a", b"1")]))
         with pytest.raises(NotLeading):
             await store.get(b"a")
 
@@ -93,11 +93,11 @@ def test_an_append_without_outcome_leaves_changes_unknown_and_nothing_visible(tm
 
 def test_a_batch_whose_condition_fails_changes_nothing(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
-        first = await store.execute(Batch([Put(b"a", b"1"), Put(b"b", b"1")]))
+        first = await store.execute(StoreBatch([Put(b"a", b"1"), Put(b"b", b"1")]))
         for condition in (ValueIs(b"a", b"2"), VersionIs(b"a", first.position + 1), KeyExists(b"a", expected=False), ValueIs(b"c", b"")):
-            answer = await store.execute(Batch([Put(b"a", b"9"), Delete(b"b")], [condition]))
+            answer = await store.execute(StoreBatch([Put(b"a", b"9"), Delete(b"b")], [condition]))
             assert not answer.held
-        await store.execute(Batch([Put(b"a", b"2")], [ValueIs(b"a", b"1"), VersionIs(b"b", first.position), ValueIs(b"c", None)]))
+        await store.execute(StoreBatch([Put(b"a", b"2")], [ValueIs(b"a", b"1"), VersionIs(b"b", first.position), ValueIs(b"c", None)]))
         found = await store.get_many([b"a", b"b", b"c"])
         assert [record and record.value for record in found.records] == [b"2", b"1", None]
         assert len(log.sent) == 2
@@ -110,9 +110,9 @@ def test_a_batch_that_fails_changes_nothing_and_one_that_goes_on_changes_the_res
         await store.put(b"a", b"text")
         operations: list[Operation] = [Put(b"b", b"1"), Add(b"a", 1), Append(b"b", b"2")]
         with pytest.raises(WrongValue):
-            await store.execute(Batch(operations))
+            await store.execute(StoreBatch(operations))
         assert (await store.get(b"b")).record is None
-        result = await store.execute(Batch(operations, continues_after_errors=True))
+        result = await store.execute(StoreBatch(operations, continues_after_errors=True))
         assert [outcome.applied for outcome in result.outcomes] == [True, False, True]
         assert isinstance(result.outcomes[1].error, WrongValue)
         assert result.outcomes[2].value == b"12"
@@ -124,18 +124,18 @@ def test_requests_beyond_the_limits_are_refused_and_change_nothing(tmp_path: Pat
     async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
         for key, value in ((b"", b""), (b"k" * 4097, b""), (b"k", b"v" * 1001)):
             with pytest.raises(ArgumentError):
-                store.submit(Batch([Put(key, value)]))
+                store.submit(StoreBatch([Put(key, value)]))
         with pytest.raises(ArgumentError):
-            store.submit(Batch([]))
+            store.submit(StoreBatch([]))
         with pytest.raises(ArgumentError):
-            store.submit(Batch([Put(b"k", b"", Expiry(at_ms=1, after_ms=1))]))
+            store.submit(StoreBatch([Put(b"k", b"", Expiry(at_ms=1, after_ms=1))]))
         await store.put(b"k", b"v" * 1000)
         with pytest.raises(WrongValue):
-            await store.execute(Batch([Append(b"k", b"v")]))
-        large = Batch([Put(b"k%d" % number, b"v" * 1000) for number in range(3900)])
+            await store.execute(StoreBatch([Append(b"k", b"v")]))
+        large = StoreBatch([Put(b"k%d" % number, b"v" * 1000) for number in range(3900)])
         await store.execute(large)
         with pytest.raises(ArgumentError, match="send it in parts"):
-            store.submit(Batch([Put(b"k%d" % number, b"v" * 1000) for number in range(4100)]))
+            store.submit(StoreBatch([Put(b"k%d" % number, b"v" * 1000) for number in range(4100)]))
         assert (await store.count()).number == 3901
 
     play(tmp_path, scene)
@@ -149,7 +149,7 @@ def test_a_deposed_leader_answers_nothing_after_its_lease(tmp_path: Path) -> Non
         clock.now += LEASE_S
         assert store.try_get(b"a") is None
         read = asyncio.ensure_future(store.get(b"a"))
-        condition = store.submit(Batch([Put(b"a", b"2")], [KeyExists(b"a", expected=False)]))
+        condition = store.submit(StoreBatch([Put(b"a", b"2")], [KeyExists(b"a", expected=False)]))
         await log.has_sent(1)
         assert not read.done()
         assert not condition.done()
@@ -165,7 +165,7 @@ def test_the_lease_counts_from_the_sending_of_an_append(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
         clock.now += LEASE_S
         log.held = True
-        answer = store.submit(Batch([Put(b"a", b"1")]))
+        answer = store.submit(StoreBatch([Put(b"a", b"1")]))
         await log.has_sent(1)
         clock.now += LEASE_S - 1.0
         log.release()
@@ -184,9 +184,9 @@ def test_a_group_that_waits_for_the_append_of_a_later_group_is_answered(tmp_path
         log.held = True
         read = asyncio.ensure_future(store.get(b"a"))
         await log.has_sent(1)
-        refused = store.submit(Batch([Put(b"a", b"2")], [KeyExists(b"a", expected=False)]))
+        refused = store.submit(StoreBatch([Put(b"a", b"2")], [KeyExists(b"a", expected=False)]))
         await asyncio.sleep(0)
-        changes = [store.submit(Batch([Put(b"b", b"1")])) for _ in range(20)]
+        changes = [store.submit(StoreBatch([Put(b"b", b"1")])) for _ in range(20)]
         await log.has_sent(2)
         log.release()
         log.held = False
@@ -218,7 +218,7 @@ def test_a_successor_waits_for_the_lease_of_its_predecessor(tmp_path: Path) -> N
 
 def test_keys_expire_by_the_leaders_clock_and_stay_expired_at_a_slower_one(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
-        await store.execute(Batch([Put(b"a", b"1", Expiry(after_ms=1000)), Put(b"b", b"1", Expiry(at_ms=clock.wall_ms + 1000))]))
+        await store.execute(StoreBatch([Put(b"a", b"1", Expiry(after_ms=1000)), Put(b"b", b"1", Expiry(at_ms=clock.wall_ms + 1000))]))
         found = store.try_get(b"a")
         assert found is not None
         assert found.record is not None
@@ -240,7 +240,7 @@ def test_keys_expire_by_the_leaders_clock_and_stay_expired_at_a_slower_one(tmp_p
 
 def test_a_followers_own_clock_hides_nothing(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
-        await store.execute(Batch([Put(b"a", b"1", Expiry(after_ms=10_000))]))
+        await store.execute(StoreBatch([Put(b"a", b"1", Expiry(after_ms=10_000))]))
         follower, follower_clock = store_at(tmp_path / "follower")
         await follower.open()
         follower_clock.wall_ms += 1_000_000
@@ -256,7 +256,7 @@ def test_a_followers_own_clock_hides_nothing(tmp_path: Path) -> None:
 def test_expired_keys_are_deleted_by_entries_of_the_log(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
         watch = await store.watch()
-        await store.execute(Batch([Put(b"k%02d" % number, b"1", Expiry(after_ms=1000 + number)) for number in range(20)]))
+        await store.execute(StoreBatch([Put(b"k%02d" % number, b"1", Expiry(after_ms=1000 + number)) for number in range(20)]))
         await store.put(b"stays", b"1")
         clock.wall_ms += 1010
         await eventually(lambda: store._state.keys == 10)
@@ -275,7 +275,7 @@ def test_expired_keys_are_deleted_by_entries_of_the_log(tmp_path: Path) -> None:
 def test_pages_of_a_scan_join_to_the_range(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
         keys = [b"a\xff", b"a\xff\xff", b"b", b"\xff", b"\xff\xff", b"a", b"a\x00"]
-        await store.execute(Batch([Put(key, b"v") for key in keys]))
+        await store.execute(StoreBatch([Put(key, b"v") for key in keys]))
         for keys_of, expected in (
             (ALL_KEYS, sorted(keys)),
             (KeyRange.prefix(b"a"), [b"a", b"a\x00", b"a\xff", b"a\xff\xff"]),
@@ -299,7 +299,7 @@ def test_pages_of_a_scan_join_to_the_range(tmp_path: Path) -> None:
 
 def test_reads_inside_a_batch_see_the_operations_before_them(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
-        result = await store.execute(Batch([Get(b"a"), Put(b"a", b"1"), Get(b"a"), Delete(b"a", returns_old=True), Get(b"a")]))
+        result = await store.execute(StoreBatch([Get(b"a"), Put(b"a", b"1"), Get(b"a"), Delete(b"a", returns_old=True), Get(b"a")]))
         assert [(outcome.applied, outcome.value) for outcome in result.outcomes] == [
             (False, None),
             (True, None),

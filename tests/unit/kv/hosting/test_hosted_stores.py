@@ -14,10 +14,10 @@ from triplicate.errors import LevelNotMet, LogReserved, NoSuchLog, NoSuchStore, 
 from triplicate.kv import (
     ALL_KEYS,
     ANY,
-    Batch,
     Expiry,
     Put,
     ReplicatedStore,
+    StoreBatch,
     bounded,
     create_store,
     drop_store,
@@ -136,7 +136,7 @@ def test_watchers_see_each_change_once_in_order_on_any_node(tmp_path: Path) -> N
         page = await leader.scan(ALL_KEYS)
         watches = [await store.watch(b"w", page.position) for store in (leader, follower)]
         for number in range(40):
-            await leader.execute(Batch([Put(b"w%d" % number, b"1"), Put(b"x%d" % number, b"1"), Put(b"w", b"%d" % number)]))
+            await leader.execute(StoreBatch([Put(b"w%d" % number, b"1"), Put(b"x%d" % number, b"1"), Put(b"w", b"%d" % number)]))
         for watch in watches:
             seen: list[tuple[int, bytes]] = []
             async with watch:

@@ -47,7 +47,10 @@ def test_records_that_are_there_once_and_in_order_pass() -> None:
 @pytest.mark.parametrize(
     ("events", "reason"),
     [
-        ([*offered(0), acknowledged(0, 0), acknowledged(0, 0), *ended(0, b"p0")], "p #0 of l, acknowledged at 2.000000, was appended by an"),
+        (
+            [*offered(0), acknowledged(0, 0), acknowledged(0, 0), *ended(0, b"p0")],
+            "p #0 of l, acknowledged at 2.000000, was appended by an",
+        ),
         ([*offered(0), acknowledged(0, 0), acknowledged(0, 1, again=True), *ended(0, b"p0")], "at offset 1, was acknowledged at 0 before"),
         ([*offered(0), acknowledged(0, 0), *ended(0)], "#0 of p in l was acknowledged (offset 0) and is not there"),
         ([*offered(0), acknowledged(0, -1, again=True), *ended(0)], "and is not there"),
