@@ -30,7 +30,7 @@ GROWTH_BYTES_MAX = 64 << 20
 DESCRIPTORS_MAX, LEFT_MAX = 1500, 50
 """Beyond those of the idle process: during the flood, when a bookie admits 1000 half-open connections, and after it."""
 SOURCES = [f"127.0.1.{number}" for number in range(1, 42)]
-"""The honest client comes from 127.0.0.1. One behind an address of the flood shares its lot: each new connection replaces an older one there."""
+"""The honest client comes from 127.0.0.1. One behind an address of the flood shares its lot: new connections replace older ones."""
 FIRST = {
     "bookie": v3.encode_request(StartTlsRequest(), 1),
     "node": struct.pack(">ii", 8, 80877103),
