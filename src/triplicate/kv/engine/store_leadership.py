@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from triplicate.errors import EnvironmentFault, NotLeading, StoreError, StoreOutcomeUnknown, TriplicateError, WindowFull
+from triplicate.errors import EnvironmentFault, NotLeading, StoreError, StoreOutcomeUnknown, StoreUnavailable, TriplicateError, WindowFull
 from triplicate.kv.core.decisions import decide
 from triplicate.kv.core.key_expiry import next_time_ms
 from triplicate.kv.core.operations import BatchResult, Get, StoreBatch
@@ -38,7 +38,7 @@ SHORT_COMMIT_BYTES = 64 * 1024
 """Groups of this size are committed on the event loop: a change of threads would take longer."""
 EXPIRY_INTERVAL_S = 0.2
 EXPIRY_KEYS = 1000
-"""Expired keys that one entry deletes."""
+"""Expired keys that one batch deletes: also the longest keys fit."""
 
 
 class EntryAppender(Protocol):
@@ -400,8 +400,11 @@ class StoreLeadership:
         while True:
             now_ms, committed_ms = self.now_ms, self._copy.state.time_ms
             due = self._copy.due(now_ms, EXPIRY_KEYS, swept_ms)
-            if due:
+            try:
                 await self.expire([one.key for one in due])
+            except StoreUnavailable:
+                await sleep(self._clock, EXPIRY_INTERVAL_S)  # Too many batches wait; clients go first.
+                continue
             if len(due) < EXPIRY_KEYS:
                 # A group that is committed later has a later time than the copy, and sets deadlines after it.
                 swept_ms = min(now_ms, committed_ms)
@@ -409,9 +412,8 @@ class StoreLeadership:
 
     async def expire(self, keys: Sequence[bytes]) -> None:
         """Delete those of these keys whose deadline has passed by the leader's clock. Raises as `submit`."""
-        size = self._settings.limits.batch_operations
-        for begin in range(0, len(keys), size):
-            await self.submit(StoreBatch(tuple(Get(key) for key in keys[begin : begin + size])))
+        for begin in range(0, len(keys), EXPIRY_KEYS):
+            await self.submit(StoreBatch(tuple(Get(key) for key in keys[begin : begin + EXPIRY_KEYS])))
 
     def _not_leading(self) -> NotLeading:
         return NotLeading(f"this node does not lead store {self._name!r}; connect to the node that does", self.find_leader())

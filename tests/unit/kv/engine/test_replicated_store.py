@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.kv.held_store_log import HeldStoreLog, SetClocks, play, store_at
 from tests.waiting import eventually
-from triplicate.errors import ArgumentError, LogFenced, NotLeading, StoreOutcomeUnknown, WrongValue
+from triplicate.errors import ArgumentError, LogFenced, NotLeading, StoreOutcomeUnknown, StoreUnavailable, WrongValue
 from triplicate.kv import (
     ALL_KEYS,
     ANY,
@@ -28,6 +28,7 @@ from triplicate.kv import (
     VersionIs,
     When,
 )
+from triplicate.kv.engine.batch_queue import BatchQueue, QueuedBatch
 
 LEASE_S = 10.0
 
@@ -268,6 +269,37 @@ def test_expired_keys_are_deleted_by_entries_of_the_log(tmp_path: Path) -> None:
             if len(kinds) == 41:
                 break
         assert sorted(kinds) == ["expire"] * 20 + ["put"] * 21
+
+    play(tmp_path, scene, LEASE_S)
+
+
+def test_a_full_queue_delays_the_deletion_of_expired_keys_and_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
+        await store.put(b"a", b"1", expiry=Expiry(after_ms=10))
+        refused = 0
+
+        def refuse(self: BatchQueue, batch: Batch, size_bytes: int) -> QueuedBatch:
+            nonlocal refused
+            refused += 1
+            raise StoreUnavailable("full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(BatchQueue, "add", refuse)
+            clock.wall_ms += 10
+            await eventually(lambda: refused > 1)
+        await eventually(lambda: store._state.keys == 0)
+        assert store.is_leader
+
+    play(tmp_path, scene, LEASE_S)
+
+
+def test_keys_of_any_length_expire_by_one_read(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
+        keys = [b"%04d" % number + b"k" * 4092 for number in range(2000)]
+        for begin in range(0, 2000, 500):
+            await store.execute(Batch([Put(key, b"", Expiry(after_ms=1000)) for key in keys[begin : begin + 500]]))
+        clock.wall_ms += 1000
+        assert (await store.get_many(keys)).records == [None] * 2000
 
     play(tmp_path, scene, LEASE_S)
 
