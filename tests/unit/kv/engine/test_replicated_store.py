@@ -278,7 +278,7 @@ def test_a_full_queue_delays_the_deletion_of_expired_keys_and_ends_nothing(tmp_p
         await store.put(b"a", b"1", expiry=Expiry(after_ms=10))
         refused = 0
 
-        def refuse(self: BatchQueue, batch: Batch, size_bytes: int) -> QueuedBatch:
+        def refuse(self: BatchQueue, batch: StoreBatch, size_bytes: int) -> QueuedBatch:
             nonlocal refused
             refused += 1
             raise StoreUnavailable("full")
@@ -297,7 +297,7 @@ def test_keys_of_any_length_expire_by_one_read(tmp_path: Path) -> None:
     async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
         keys = [b"%04d" % number + b"k" * 4092 for number in range(2000)]
         for begin in range(0, 2000, 500):
-            await store.execute(Batch([Put(key, b"", Expiry(after_ms=1000)) for key in keys[begin : begin + 500]]))
+            await store.execute(StoreBatch([Put(key, b"", Expiry(after_ms=1000)) for key in keys[begin : begin + 500]]))
         clock.wall_ms += 1000
         assert (await store.get_many(keys)).records == [None] * 2000
 
