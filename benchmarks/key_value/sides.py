@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from pathlib import Path
 
 import psutil
+import redis
 
-from benchmarks.histories.cluster import LocalCluster
+from benchmarks.histories.cluster import LocalCluster, wait_for
 from benchmarks.key_value.driver_build import find_etcd
-from benchmarks.ledger.processes import Process, free_port, wait_for_port
+from benchmarks.ledger.processes import CaseFailed, Process, free_port, wait_for_port
 
 MEMBERS = 3
 ETCD = "etcd"
 OURS = "triplicate"
+STORE = "bench"
+LEADER_LIMIT_S = 60.0
 
 
 class Side(ABC):
@@ -113,7 +117,13 @@ class OurSide(Side):
         self._cluster: LocalCluster | None = None
 
     def start(self) -> None:
-        raise NotImplementedError
+        folder = self.folder / "cluster"
+        self._cluster = LocalCluster(folder, bookies=3, nodes=MEMBERS, environment={"TRIPLICATE_RESP_SERVE": "true"}, restart=False)
+        self._cluster.command("kv", "create", STORE)
+        logs = [folder / name / "log" for name in sorted(self._cluster.ports)]
+        addresses = [_resp_address(log.read_text()) for log in logs]
+        leader = wait_for(lambda: next((one for one in addresses if _leads(one)), None), "no node leads the store", LEADER_LIMIT_S)
+        self.addresses = [leader, *(one for one in addresses if one != leader)]
 
     def stop(self) -> None:
         if self._cluster is not None:
@@ -122,3 +132,20 @@ class OurSide(Side):
     def pids(self) -> list[int]:
         assert self._cluster is not None, "it was started"
         return list(self._cluster.processes().values())
+
+
+def _resp_address(log: str) -> str:
+    """The address of the port for clients of Redis, which a node prints at its start. Raises CaseFailed."""
+    found = re.search(r"resp[=\"': ]+(127\.0\.0\.1:\d+)", log)
+    if found is None:
+        raise CaseFailed(f"a node has not opened its port for clients of Redis: {log[-300:]}")
+    return found[1]
+
+
+def _leads(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        with redis.Redis(host, int(port), protocol=3, socket_timeout=5) as client:
+            return bool(client.set("leader", address))
+    except redis.RedisError:
+        return False
