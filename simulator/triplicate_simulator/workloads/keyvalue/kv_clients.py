@@ -162,6 +162,25 @@ class ChangingClient(StoreClient):
         self._model.note(ExpiringRead(began_s, self._model.context.time(), key, found.record is not None))
 
 
+class DoubtingClient(ChangingClient):
+    """If more than one node considers itself leader, writes at the latest of them and reads the same key at another."""
+
+    def __init__(self, model: StoreModel, name: str) -> None:
+        super().__init__(model, name)
+        self._chosen = "register0"
+
+    def _register(self) -> str:
+        return self._chosen
+
+    async def _step(self) -> None:
+        await asyncio.sleep(LOOK_S)
+        leaders = self._model.leaders()
+        self._chosen = f"register{self._rng.randrange(self._model.load.registers)}"
+        if len(leaders) > 1:
+            await self._visit(leaders[0], self._write)
+            await self._visit(self._rng.choice(leaders[1:]), self._read)
+
+
 class SessionReader(StoreClient):
     """Reads any copy at the position of a write that was just acknowledged elsewhere."""
 
@@ -229,6 +248,7 @@ class WatchingClient(StoreClient):
 def clients_of(model: StoreModel) -> list[StoreClient]:
     """All clients of the store."""
     clients: list[StoreClient] = [ChangingClient(model, f"talker-{number + 1}") for number in range(model.load.talkers)]
+    clients.append(DoubtingClient(model, "doubter"))
     clients += [SessionReader(model, f"reader-{number + 1}") for number in range(model.load.watchers)]
     clients += [WatchingClient(model, f"watcher-{number + 1}") for number in range(model.load.watchers)]
     return clients

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from triplicate.kv import HostedStores
 from triplicate.runtime import Clock, ProbeAnswer, sleep
 
 if TYPE_CHECKING:  # A bookie's process must not import the modules of a node, nor a node those of a bookie.
     from triplicate.autorecovery import AutorecoveryDaemon
     from triplicate.bookie import Bookie
+    from triplicate.kv import HostedStores
     from triplicate.sql import DatabaseNode
 
 BEAT_S = 1.0
