@@ -75,7 +75,18 @@ def page_of(row: str) -> str:
     attack = row.split("|")[1].strip()
     rows = [row if one == attack else f"| {one} | {' | '.join(len(DOORS) * [LAWFUL])} |" for one in ATTACKS]
     return "\n".join(
-        ["# Security", "", HEADING, "", "| attack | 1 | 2 | 3 | 4 | 5 | 6 |", "|---|---|---|---|---|---|---|", *rows, "", "## More", "| x |"]
+        [
+            "# Security",
+            "",
+            HEADING,
+            "",
+            "| attack | 1 | 2 | 3 | 4 | 5 | 6 |",
+            "|---|---|---|---|---|---|---|",
+            *rows,
+            "",
+            "## More",
+            "| x |",
+        ]
     )
 
 
