@@ -81,8 +81,8 @@ class Seeds(click.ParamType[range]):
 def sim() -> None:
     """Run whole clusters in virtual time, inject faults drawn from a seed, and judge what their clients saw.
 
-    One seed is one history, the same in every process. Seeds that end with 1 run the workload `stores`, with 3 `logs`, with 7
-    `databases`, with 9 `repairs`, all others `ledgers`.
+    One seed is one history, the same in every process. Seeds that end with 3 run the workload `logs`, with 7
+    `databases`, with 8 `stores`, with 9 `repairs`, all others `ledgers`.
     """
 
 

@@ -73,7 +73,7 @@ JUMP_MAX_S = 0.3
 """Largest jump of a wall clock where deleted ledgers wait in the trash for a few seconds. The period is wall time: a larger jump than the
 tenth of it that is kept as a margin would remove ledgers that can still be restored."""
 
-WORKLOAD_OF_DIGIT = {1: "stores", 3: "logs", 7: "databases", 9: "repairs"}
+WORKLOAD_OF_DIGIT = {3: "logs", 7: "databases", 8: "stores", 9: "repairs"}
 """Workload of the seeds that end with this digit; all others run ledgers."""
 
 
