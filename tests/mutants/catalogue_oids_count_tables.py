@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from triplicate.sql.catalogue import relations
+from triplicate.sql.catalogue import object_ids as module
 
 TESTS = ["tests/unit/sql/test_catalogue.py::test_object_ids_come_from_names_alone"]
 
@@ -13,4 +13,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     def object_ids(names: Sequence[str]) -> dict[str, int]:
         return {name: 16384 + number for number, name in enumerate(sorted(names))}
 
-    patch(relations, "object_ids", object_ids)
+    patch(module, "object_ids", object_ids)

@@ -18,6 +18,8 @@ from triplicate import dbapi
 from triplicate.testing import DatabaseOfTest
 
 Connect = Callable[..., Any]
+WITH_AUTOCOMMIT = ["triplicate", *(["sqlite3"] if sys.version_info >= (3, 12) else [])]
+"""sqlite3 has the parameter since Python 3.12."""
 
 
 @pytest.fixture(params=["triplicate", "sqlite3"])
@@ -30,8 +32,6 @@ def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Connect]
     else:
 
         def make(**options: Any) -> Any:
-            if "autocommit" in options and sys.version_info < (3, 12):
-                pytest.skip("sqlite3 has autocommit since Python 3.12")
             return sqlite3.connect(tmp_path / "db", **options)
 
     def opening(**options: Any) -> Any:
@@ -155,6 +155,7 @@ def test_the_isolation_level_can_be_changed(connect: Connect) -> None:
     assert rows(connection) == [1]
 
 
+@pytest.mark.parametrize("connect", WITH_AUTOCOMMIT, indirect=True)
 def test_with_autocommit_false_a_transaction_is_always_open(connect: Connect) -> None:
     connection = connect(autocommit=False)
     assert connection.in_transaction
@@ -169,6 +170,7 @@ def test_with_autocommit_false_a_transaction_is_always_open(connect: Connect) ->
     assert not connection.in_transaction
 
 
+@pytest.mark.parametrize("connect", WITH_AUTOCOMMIT, indirect=True)
 def test_with_autocommit_true_commit_and_rollback_have_no_effect(connect: Connect) -> None:
     connection = connect(autocommit=True)
     connection.execute("create table t(a)")

@@ -20,8 +20,9 @@ class StatementOutcome:
 
     rows: list[Row]
     rows_affected: int
-    last_row_id: int = 0
-    """The rowid that its connection has inserted last, by this statement if that has inserted a row."""
+    last_row_id: int = field(default=0, compare=False)
+    """The rowid that its connection has inserted last, by this statement if that has inserted a row. The stored result of a repeated
+    request does not have it."""
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ import redis
 import redis.asyncio
 
 from tests.unit.kv.held_store_log import HeldStoreLog
-from tests.waiting import PLAY_LIMIT_S, eventually
+from tests.waiting import LIMIT_S, PLAY_LIMIT_S, eventually
 from triplicate.config import NodeSettings, StoreSettings
 from triplicate.kv.engine.replicated_store import ReplicatedStore
 from triplicate.kv.resp.resp_connections import RespLimits
@@ -82,7 +82,7 @@ class Stand:
 
     def client(self, protocol: int = 3, **more: Any) -> Any:
         """A client of redis-py without retries. Untyped, since redis-py's own types are those of both its kinds of clients."""
-        return redis.asyncio.Redis(port=self.port, protocol=protocol, **{"retry": None, **more})
+        return redis.asyncio.Redis(port=self.port, protocol=protocol, **{"retry": None, "socket_timeout": LIMIT_S, **more})
 
     async def follow(self) -> None:
         """Let the first store follow a leader that is not known."""

@@ -9,7 +9,7 @@ from triplicate_simulator.workloads.keyvalue.kv_load import StoreLoad, draw_load
 
 
 def test_a_plan_of_stores_survives_json() -> None:
-    for seed in range(1, 400, 10):
+    for seed in range(8, 400, 10):
         plan = plan_of(seed)
         assert plan.workload == "stores"
         assert plan_from_json(plan.to_json()) == plan
