@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from triplicate.errors import CorruptionError, Diverged, EnvironmentFault, TriplicateError
+from triplicate.errors import ArgumentError, CorruptionError, Diverged, EnvironmentFault, TriplicateError
 from triplicate.kv.core.key_expiry import is_expired
 from triplicate.kv.core.operations import NEVER
 from triplicate.kv.core.store_interface import ChangeKind, Item, KeyRange, Record
@@ -35,6 +35,10 @@ _CONTENT = struct.Struct("<QQ")
 _SORTED_TIME = struct.Struct(">Q")
 MEMORY_BYTES = 16 * 1024 * 1024
 """Size of RocksDB's table in memory. Changes wait in it and in the write-ahead log."""
+ANSWER_BYTES = 32 * 1024 * 1024
+"""Upper bound of the values of one read of many keys."""
+FEW_KEYS = 16
+"""As many keys are read by one call."""
 _DAMAGE = ("Corruption", "IO error: No such file or directory")
 _INFO_LOGS, _INFO_LOG_BYTES = 2, 1024 * 1024
 
@@ -151,10 +155,32 @@ class RocksCopy:
             return None if content is None else _record(content)
 
     def get_many(self, keys: Sequence[bytes]) -> list[Record | None]:
-        """The stored records of keys, of one moment."""
+        """The stored records of keys, of one moment.
+
+        Raises:
+            ArgumentError: their values have more than `ANSWER_BYTES` together.
+        """
+        found: list[Record | None] = []
+        size_bytes = 0
         with rocks_errors(self.path):
-            found = self._open.get([_DATA + key for key in keys]) or []
-            return [None if content is None else _record(content) for content in found]
+            for content in self._contents(keys):
+                size_bytes += 0 if content is None else len(content)
+                if size_bytes > ANSWER_BYTES:
+                    raise ArgumentError(f"the values of these keys have more than {ANSWER_BYTES} bytes together; read fewer keys at once")
+                found.append(None if content is None else _record(content))
+        return found
+
+    def _contents(self, keys: Sequence[bytes]) -> Iterator[bytes | None]:
+        """The contents of keys, of one moment. Those of many keys are read one by one, for they may be large together."""
+        if len(keys) <= FEW_KEYS:
+            yield from self._open.get([_DATA + key for key in keys]) or []
+            return
+        iterator = self._open.snapshot().iter()
+        for key in keys:
+            stored = _DATA + key
+            iterator.seek(stored)
+            yield iterator.value() if iterator.valid() and iterator.key() == stored else None
+        iterator.status()
 
     def scan(self, keys: KeyRange, limit: int, limit_bytes: int, time_ms: int, *, with_values: bool = True) -> ScannedPage:
         """The first keys of a range that are not expired at a time.

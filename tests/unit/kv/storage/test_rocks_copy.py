@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from triplicate.errors import CorruptionError, Diverged
+from triplicate.errors import ArgumentError, CorruptionError, Diverged
 from triplicate.kv import ALL_KEYS, ChangeKind
 from triplicate.kv.core.store_records import Effect
 from triplicate.kv.storage import rocks_copy
@@ -102,3 +102,18 @@ def test_the_copy_of_another_store_is_not_opened(tmp_path: Path) -> None:
     with pytest.raises(OtherStore):
         RocksCopy(str(tmp_path / "s"), b"j" * 16)
     assert rocks_copy.RocksCopy(str(tmp_path / "s"), IDENTITY).state.position == 0
+
+
+def test_many_values_that_are_large_together_are_refused_before_they_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = RocksCopy(str(tmp_path / "s"), IDENTITY)
+    copy.write(batches(0), copy.state._replace(position=1, keys=5))
+    keys = [b"k%d" % number for number in range(5)] * 10 + [b"absent"]
+    few = [record for begin in range(0, len(keys), 10) for record in copy.get_many(keys[begin : begin + 10])]
+    assert copy.get_many(keys) == few
+    assert few[-1] is None
+    monkeypatch.setattr(rocks_copy, "ANSWER_BYTES", 300)
+    with pytest.raises(ArgumentError, match="read fewer keys at once"):
+        copy.get_many(keys)
+    copy.close()
