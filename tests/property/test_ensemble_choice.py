@@ -103,7 +103,7 @@ def test_bookies_to_avoid_are_chosen_only_where_others_break_a_rule(
 
 
 def keeps_the_rules(before: tuple[str, ...], after: tuple[str, ...], rules: PlacementRules) -> bool:
-    """Whether no write set with a new bookie breaks a rule because of it. What was broken before may stay."""
+    """Whether no write set with a new bookie breaks a rule because of it. A rule that was broken before may stay broken."""
     alone = may_share(rules)
     new = {position for position in range(len(before)) if after[position] != before[position]}
     for first in range(len(before)):
