@@ -1,4 +1,6 @@
-"""Fixtures for pytest, found by its entry point `pytest11`.
+"""Fixtures for pytest, loaded by ``pytest_plugins = ["triplicate.testing.plugin"]`` in a ``conftest.py``.
+
+There is no entry point `pytest11`. With one, pytest would rewrite the assertions of the whole package in every run.
 
 `triplicate_cluster` is one cluster for the whole run, with one bookie and a port for PostgreSQL's clients on 127.0.0.1. `triplicate_log`
 and `triplicate_database` are a new log and a new database in it for each test. A test that breaks its cluster, or that is async, makes a

@@ -1,4 +1,4 @@
-"""The fixtures that the package brings for pytest, which need no entry point here."""
+"""The fixtures that the package brings for pytest, imported here."""
 
 from __future__ import annotations
 
