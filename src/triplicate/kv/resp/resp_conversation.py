@@ -144,7 +144,10 @@ class RespConversation:
                 self._is_over = True
                 return
             if words is None:
-                break
+                if not self._run:
+                    break
+                await self._finish_run()
+                continue  # Requests that arrived meanwhile have only been noted.
             await self._serve(words)
             served += 1
             if stream.must_wait:

@@ -89,6 +89,10 @@ class Stand:
         self.stores.leading[self.store.name].cancel()
         await eventually(lambda: not self.store.is_leader)
 
+    def unserved_bytes(self) -> int:
+        """Bytes of requests that have arrived and are not served."""
+        return sum(each.stream.buffer.size for each in self.server.connections._connections.values())
+
     async def raw(self) -> RawClient:
         return RawClient(*await asyncio.open_connection("127.0.0.1", self.port))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 import redis
 
 from tests.unit.kv.resp.resp_rig import VALUE_BYTES, Stand, play, request
+from tests.waiting import LIMIT_S, eventually
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
@@ -160,6 +162,25 @@ def test_pipelined_commands_that_are_too_large_together_run_one_by_one(tmp_path:
                 for number in range(1100):
                     pipe.expire(f"k{number}", 100)
                 assert await pipe.execute() == [1] * 1100
+
+    play(tmp_path, scene)
+
+
+def test_requests_that_arrive_while_a_change_is_at_the_log_are_answered_after_it(tmp_path: Path) -> None:
+    async def scene(stand: Stand) -> None:
+        client = await stand.raw()
+        assert await client.ask(b"SET a 1\r\n") == b"+OK"
+        stand.log.held = True
+        client.writer.write(b"SET a 2\r\n")
+        await stand.log.has_sent(1)
+        client.writer.write(b"GET a\r\nPING\r\n")
+        await client.writer.drain()
+        await eventually(lambda: stand.unserved_bytes() > 0)
+        stand.log.held = False
+        stand.log.release()
+        async with asyncio.timeout(LIMIT_S):
+            assert [(await client.reader.readline()).strip() for _ in range(4)] == [b"+OK", b"$1", b"2", b"+PONG"]
+        client.close()
 
     play(tmp_path, scene)
 
