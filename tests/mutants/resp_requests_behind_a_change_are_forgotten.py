@@ -15,7 +15,7 @@ def apply(patch: Any) -> None:
     serve = RespConversation._serve_requests
 
     async def serve_what_is_there(self: RespConversation) -> None:
-        buffer = self._stream.buffer
+        buffer: Any = self._stream.buffer
         fed = buffer.feed
         later: list[bytes] = []
         buffer.feed = later.append
