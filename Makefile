@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Some images of containers forbid Python to keep compiled modules. Each process would then compile the sources again, and many are started.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-faults bench-layers bench-machines bench-repair bench-scale bench-sql bench-tls histories soak spark-versions check-deep times settings clean
+.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-faults bench-key-value bench-layers bench-machines bench-repair bench-scale bench-sql bench-tls histories soak spark-versions check-deep times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -73,6 +73,9 @@ bench-tls: $(READY) ## Measure appends and point reads in clear and over TLS on 
 
 bench-append: $(READY) ## Measure appends against a bare loop; table and build/bench/append.json
 	$(BIN)/python benchmarks/append.py
+
+bench-key-value: $(READY) ## Measure puts and gets of a key-value store beside three members of etcd, in turn (5 minutes); build/bench/key_value.json
+	@$(BIN)/python -m benchmarks.key_value.run
 
 bench-layers: $(READY) ## Measure appends to a log and commits of a database against commit BEFORE, in turn; build/bench/layers.json
 	@$(BIN)/python -m benchmarks.layers --before $(BEFORE)

@@ -18,6 +18,7 @@ ETCD = "etcd"
 OURS = "triplicate"
 STORE = "bench"
 LEADER_LIMIT_S = 60.0
+SETTINGS = {"TRIPLICATE_RESP_SERVE": "true", "TRIPLICATE_NODE_CONNECTIONS": "1000"}
 
 
 class Side(ABC):
@@ -118,7 +119,7 @@ class OurSide(Side):
 
     def start(self) -> None:
         folder = self.folder / "cluster"
-        self._cluster = LocalCluster(folder, bookies=3, nodes=MEMBERS, environment={"TRIPLICATE_RESP_SERVE": "true"}, restart=False)
+        self._cluster = LocalCluster(folder, bookies=3, nodes=MEMBERS, environment=SETTINGS, restart=False)
         self._cluster.command("kv", "create", STORE)
         logs = [folder / name / "log" for name in sorted(self._cluster.ports)]
         addresses = [_resp_address(log.read_text()) for log in logs]
