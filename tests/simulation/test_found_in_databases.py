@@ -11,6 +11,7 @@ from tests.simulation.database_rig import QUIET, at, leader, run_scenario, writi
 from triplicate.errors import ConnectionLost, SqlError
 from triplicate.metadata import InjectedFault
 from triplicate.sql import SqlDatabase
+from triplicate_simulator import run_seed
 from triplicate_simulator.workloads.sql.sql_nodes import DatabaseServer
 from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload
 
@@ -206,3 +207,11 @@ def test_a_node_that_is_stopped_during_a_take_over_without_the_metadata_ends(mon
         assert await at(of, await leader(of), writing(2)) == ""
 
     run_scenario(monkeypatch, scenario)
+
+
+def test_a_copy_that_comes_back_to_a_drained_node_is_shown_when_it_has_caught_up() -> None:
+    """Seed 96137: a node was drained, got a copy again, and showed it while that was older than what the node had shown before."""
+    result = run_seed(96137)
+    assert result.workload == "databases"
+    assert result.struck["drain_node"] > 0
+    assert result.violations == []

@@ -82,9 +82,13 @@ class StoppedCopy(NamedTuple):
 
 
 class HostedDatabase:
-    """One database on this node, with the tasks that run it. `run` it once."""
+    """One database on this node, with the tasks that run it. `run` it once.
 
-    def __init__(self, parts: NodeResources, info: DatabaseInfo) -> None:
+    Args:
+        replaces_another: whether this node has shown a copy of it before, so that the new one must catch up before it serves.
+    """
+
+    def __init__(self, parts: NodeResources, info: DatabaseInfo, *, replaces_another: bool = False) -> None:
         self.info = info
         self.leader: Candidate | None = None
         self.is_leaving = False
@@ -107,8 +111,8 @@ class HostedDatabase:
         self._gauges = _HostedGauges(parts.metrics, info.name) if parts.metrics is not None else None
         self._diverged_at: int | None = None
         """Position of the copy when its content was last found to be wrong."""
-        self._rebuilds = False
-        """Whether the copy replaces one that was set aside and has not caught up with the log since."""
+        self._rebuilds = replaces_another
+        """Whether the copy replaces one that was set aside or given up and has not caught up with the log since."""
         self.database, self.replica = self._new_copy()
 
     @property

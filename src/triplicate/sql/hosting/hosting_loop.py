@@ -39,6 +39,8 @@ class HostingLoop:
         self._departures = CopyDepartures(parts.client, parts.settings.node_id)
         self._without_copy: set[bytes] = set()
         """Identities of databases that have no copy in this node's directory."""
+        self._given_up: set[bytes] = set()
+        """Identities of databases whose copies this node has shown and given up."""
         self._databases = databases
         self._scope = scope
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -128,6 +130,7 @@ class HostingLoop:
         """Stop hosting a database that other nodes host, and delete the copy."""
         await self._end(hosted)
         self._departures.end(hosted)
+        self._given_up.add(hosted.info.identity)
         await self._change_files(hosted.info.name, delete_copy, self._path(hosted.info.name))
         self._parts.host.trace("node.copy_left", node=self._parts.settings.node_id, database=hosted.info.name)
 
@@ -173,7 +176,7 @@ class HostingLoop:
         return name not in infos or (info is not None and info.identity != hosted.info.identity)
 
     def _host_database(self, info: DatabaseInfo) -> HostedDatabase:
-        hosted = HostedDatabase(self._parts, info)
+        hosted = HostedDatabase(self._parts, info, replaces_another=info.identity in self._given_up)
         self._databases.add(hosted)
         self._tasks[info.name] = self._scope.spawn(hosted.run(), name=f"database {info.name}")
         return hosted
