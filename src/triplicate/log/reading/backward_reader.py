@@ -43,8 +43,8 @@ class BackwardReader:
     ``async with``.
 
     Raises while reading:
-        OffsetTruncated: what comes next was truncated since reading began. OffsetGap: it is lost, or the log is damaged; `position` stays,
-        and `skip_lost` passes over lost segments. Errors of reading a ledger.
+        OffsetTruncated: the log was truncated at the next record since reading began. OffsetGap: the next record is lost, or the log is
+        damaged. `position` stays, and `skip_lost` passes over lost segments. Errors of reading a ledger.
 
     Args:
         begin: finds the offset before which reading begins.

@@ -141,7 +141,7 @@ class ConsumerNodes:
                     return
                 await store.tree.multi([DeleteNode(self._owner_path, stat.version)])
             except (NoNode, BadVersion):
-                pass
+                pass  # The node of an earlier owner has gone or changed; the creation below finds out which.
             try:
                 await store.tree.create(self._owner_path, encode_owner(owner), ephemeral=True)
             except (NodeExists, NoNode) as error:

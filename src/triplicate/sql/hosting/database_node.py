@@ -120,14 +120,9 @@ class DatabaseNode:
             gone = _start_failure_detector(host, settings, scope)
             turn = asyncio.Lock()
             parts = NodeResources(host, client, logs, settings, metrics, setup, shown, lambda: name.held, turn, threads, gone, past)
-            try:
-                await scope.spawn(_open_databases(HostingLoop(parts, databases, watches, scope), parts, databases, scope), name="start")
-                if beside is not None:
-                    await scope.spawn(beside(_shared(parts), scope), name="start beside")
-            except asyncio.CancelledError:
-                if scope.failure is not None:
-                    raise scope.failure from None
-                raise
+            await _open_in(scope, _open_databases(HostingLoop(parts, databases, watches, scope), parts, databases, scope))
+            if beside is not None:
+                await _open_in(scope, beside(_shared(parts), scope))
             return cls(settings.node_id, databases, failure, opened.pop_all())
 
     @property
@@ -142,6 +137,16 @@ class DatabaseNode:
     async def stop(self) -> None:
         """End all sessions and stop following. Idempotent."""
         await self._cleanup.aclose()
+
+
+async def _open_in(scope: TaskScope, opening: Coroutine[Any, Any, None]) -> None:
+    """Wait for an opening in the scope. Raises the error that ended the scope meanwhile."""
+    try:
+        await scope.spawn(opening, name="start")
+    except asyncio.CancelledError:
+        if scope.failure is not None:
+            raise scope.failure from None
+        raise
 
 
 async def _open_databases(loop: HostingLoop, parts: NodeResources, databases: HostedDatabases, scope: TaskScope) -> None:

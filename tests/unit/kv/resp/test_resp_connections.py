@@ -77,7 +77,7 @@ def test_certificates_of_clients_are_demanded_by_the_rule(tmp_path: Path, shown:
             answer = await raw.ask(request(b"AUTH", b"anna", PASSWORD.encode()))
             raw.close()
         except (ssl.SSLError, ConnectionError):
-            pass
+            pass  # A refusal: during the handshake with TLS 1.2, at the first read with TLS 1.3.
         assert (answer == b"+OK") is is_accepted
         if not is_accepted:
             await eventually(lambda: door.refused("certificate" if shown == "ben" else "tls") == 1)

@@ -44,7 +44,7 @@ class Served:
                     try:
                         return await client.execute_command(*words)
                     except (redis.exceptions.ReadOnlyError, redis.exceptions.ConnectionError):
-                        pass
+                        pass  # This node follows or is down; the next one is asked.
             await asyncio.sleep(LOOP_POLL_S)
 
 

@@ -140,7 +140,7 @@ def _single(mark: int, text: bytes) -> Reply:
             try:
                 return float(text)
             except ValueError:
-                pass
+                pass  # It is malformed like every other line that matches no case.
     raise ProtocolError("a reply of one line is malformed")
 
 

@@ -1,8 +1,8 @@
 """The file of a backup that holds batches of a log. Pure; `docs/formats/backup.md` fixes the bytes.
 
-It begins with magic ``TRBL``, version u8 and three zero bytes. Each batch follows as a frame: length u32 of what comes behind it, first
-offset u64, epoch u64, length of the preamble u32, number of records u32, the preamble, and each record behind its length u32.
-Little-endian.
+The file header is magic ``TRBL``, version u8 and three zero bytes. A frame for each batch follows the header. A frame has: length of the
+rest of the frame u32, first offset u64, epoch u64, length of the preamble u32, number of records u32, the preamble, and the records, each
+as length u32 and bytes. Integers are little-endian.
 """
 
 from __future__ import annotations

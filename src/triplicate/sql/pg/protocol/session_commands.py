@@ -63,10 +63,7 @@ class SessionCommands:
                 self._settings.set_role(command)
                 tag = command.tag
             case SetConstraints(immediate):
-                if session.status is TransactionStatus.IDLE:
-                    stream.write(wire.notice_response("25P01", "SET CONSTRAINTS can only be used in transaction blocks"))
-                elif immediate:
-                    await session.check_constraints()
+                await self._set_constraints(immediate=immediate)
                 tag = "SET CONSTRAINTS"
             case ResetParameter(name):
                 await self._settings.reset(name)
@@ -97,6 +94,13 @@ class SessionCommands:
             case NoOperation(tag):
                 pass
         stream.write(wire.command_complete(tag))
+
+    async def _set_constraints(self, *, immediate: bool) -> None:
+        session = self._state.session
+        if session.status is TransactionStatus.IDLE:
+            self._state.stream.write(wire.notice_response("25P01", "SET CONSTRAINTS can only be used in transaction blocks"))
+        elif immediate:
+            await session.check_constraints()
 
     async def _notify(self, command: NotifyStatement | NotifyCall, portal: Portal, *, is_described: bool) -> str:
         """Send a notification; the tag of the command."""
