@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplicate.errors import WrongValue
+from triplicate.errors import ArgumentError, WrongValue
 from triplicate.kv import (
     KEEP_EXPIRY,
     NO_EXPIRY,
@@ -172,3 +172,20 @@ def test_batches_do_what_a_dictionary_does(steps: list[tuple[StoreBatch, int]]) 
             assert decision.result.position == position
         visible = {key: record for key, record in stored.items() if not record.deadline_ms or record.deadline_ms > time_ms}
         assert {key: record[::2] for key, record in visible.items()} == {key: record[::2] for key, record in model.keys.items()}
+
+
+@given(KEYS, VALUES, st.none() | st.builds(Record, VALUES, st.integers(1, 4), st.integers(0, 8)), st.integers(1, 8))
+def test_a_plain_put_is_decided_as_in_a_batch_with_others(key: bytes, value: bytes, stored: Record | None, time_ms: int) -> None:
+    lookup = {key: stored}.get
+    alone = decide(StoreBatch((Put(key, value),)), lambda key: lookup(key), time_ms, 4, LIMITS)
+    # A condition that always holds makes it a batch like any other.
+    general = decide(StoreBatch((Put(key, value),), (KeyExists(b"absent", False),)), lambda key: lookup(key), time_ms, 4, LIMITS)
+    assert isinstance(general.result, BatchResult)
+    assert alone.result == general.result._replace(outcomes=tuple(general.result.outcomes))
+    assert list(alone.effects) == list(general.effects)
+
+
+def test_a_plain_put_beyond_the_limit_of_a_batch_is_refused() -> None:
+    limits = StoreLimits(value_bytes=100, batch_bytes=100)
+    assert isinstance(decide(StoreBatch((Put(b"k", b"v" * 75),)), lambda _: None, 1, 0, limits).result, BatchResult)
+    assert isinstance(decide(StoreBatch((Put(b"k", b"v" * 76),)), lambda _: None, 1, 0, limits).result, ArgumentError)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 Spawn = Callable[[Coroutine[Any, Any, Result]], "asyncio.Task[Result]"]
@@ -49,13 +49,6 @@ class TasklessFuture(asyncio.Future[Result]):
     __slots__ = ()
 
 
-class _Suspended(NamedTuple):
-    """A coroutine that waits outside of a task."""
-
-    work: Coroutine[Any, Any, None]
-    waited_for: TasklessFuture[Any]
-
-
 class EagerWork:
     """Runs coroutines, one at a time: at once up to the first wait, after waits for a `TasklessFuture` in callbacks, the rest in a task.
 
@@ -67,12 +60,14 @@ class EagerWork:
         on_wait: called before each wait outside of a task.
     """
 
-    __slots__ = ("_on_wait", "_spawn", "_suspended")
+    __slots__ = ("_on_wait", "_spawn", "_suspended", "_waited_for")
 
     def __init__(self, spawn: Spawn[None], on_wait: Callable[[], None]) -> None:
         self._spawn = spawn
         self._on_wait = on_wait
-        self._suspended: _Suspended | None = None
+        self._suspended: Coroutine[Any, Any, None] | None = None
+        """The coroutine, while it waits outside of a task."""
+        self._waited_for: TasklessFuture[Any] | None = None
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine that has not been started, while no other runs. Returns at its first wait."""
@@ -80,15 +75,17 @@ class EagerWork:
 
     def move_to_task(self) -> None:
         """Have a task continue a coroutine that waits outside of a task, so that its owner can cancel it and wait for it."""
-        suspended, self._suspended = self._suspended, None
-        if suspended is not None:
-            suspended.waited_for.remove_done_callback(self._resume)
-            self._spawn(_Rest(suspended.work, suspended.waited_for))
+        work, waited_for = self._suspended, self._waited_for
+        self._suspended = self._waited_for = None
+        if work is not None and waited_for is not None:
+            waited_for.remove_done_callback(self._resume)
+            self._spawn(_Rest(work, waited_for))
 
     def _resume(self, _: asyncio.Future[Any]) -> None:
-        suspended, self._suspended = self._suspended, None
-        if suspended is not None:
-            self._advance(suspended.work)
+        work = self._suspended
+        self._suspended = self._waited_for = None
+        if work is not None:
+            self._advance(work)
 
     def _advance(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -97,7 +94,7 @@ class EagerWork:
             return
         self._on_wait()
         if isinstance(waited_for, TasklessFuture):
-            self._suspended = _Suspended(work, waited_for)
+            self._suspended, self._waited_for = work, waited_for
             waited_for.add_done_callback(self._resume)
         else:
             self._spawn(work if waited_for is None else _Rest(work, waited_for))

@@ -28,7 +28,7 @@ from triplicate.kv.core.operations import (
     When,
 )
 from triplicate.kv.core.store_interface import ChangeKind, Record, StoreLimits
-from triplicate.kv.core.store_records import Effect, size_of
+from triplicate.kv.core.store_records import EFFECT_OVERHEAD, Effect, size_of
 
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _INTEGER_MIN, _INTEGER_MAX = -(1 << 63), (1 << 63) - 1
@@ -53,6 +53,9 @@ def decide(batch: StoreBatch, lookup: Lookup, time_ms: int, before: int, limits:
         time_ms: time of the entry.
         before: position before the record of the batch.
     """
+    put = _plain_put(batch, limits)
+    if put is not None:
+        return _decided_put(put, lookup(put.key), time_ms, before)
     view = _View(lookup, time_ms, before + 1)
     if not all(_holds(condition, view.get(condition.key)) for condition in batch.conditions):
         return _decided(view, before, held=False, outcomes=())
@@ -65,6 +68,23 @@ def decide(batch: StoreBatch, lookup: Lookup, time_ms: int, before: int, limits:
                 return BatchDecision(error, view.expiries())
             outcomes.append(_outcome(view.get(operation.key), applied=False, error=error))
     return _decided(view, before, held=True, outcomes=outcomes, limits=limits)
+
+
+def _plain_put(batch: StoreBatch, limits: StoreLimits) -> Put | None:
+    """The put of the most frequent batch: one that always applies, without a deadline."""
+    if len(batch.operations) != 1 or batch.conditions:
+        return None
+    put = batch.operations[0]
+    if not isinstance(put, Put) or put.when is not When.ALWAYS or put.expiry is not NO_EXPIRY or put.returns_old:
+        return None
+    return put if EFFECT_OVERHEAD + len(put.key) + len(put.value) <= limits.batch_bytes else None
+
+
+def _decided_put(put: Put, stored: Record | None, time_ms: int, before: int) -> BatchDecision:
+    """As a batch with a plain put is decided otherwise, at a fraction of the cost."""
+    old_ms = NEVER if stored is None else stored.deadline_ms
+    effect = Effect(ChangeKind.PUT, put.key, put.value, NEVER, old_ms, stored is not None)
+    return BatchDecision(BatchResult(True, (Outcome(True, None, before + 1),), before + 1, time_ms), (effect,))
 
 
 def _decided(view: _View, before: int, *, held: bool, outcomes: Sequence[Outcome], limits: StoreLimits | None = None) -> BatchDecision:

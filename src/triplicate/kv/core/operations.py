@@ -1,5 +1,7 @@
 """The operations of a key-value store, and batches of them. Values without behaviour.
 
+Those of which each request has some are named tuples, whose creation costs a third of that of a frozen dataclass.
+
 Keys and values are bytes of any content. Times are milliseconds since the epoch, by the time that the log's entries record. The version of
 a key is the offset after the log record that changed it last; 0 stands for an absent key. So versions only grow, over all keys.
 """
@@ -54,27 +56,22 @@ NO_EXPIRY = Expiry()
 KEEP_EXPIRY = Expiry(keeps=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Get:
+class Get(NamedTuple):
     """Read a key between the other operations of its batch. Applied if the key exists."""
 
     key: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
-    """Store a value.
-
-    Args:
-        when: if the condition does not hold, the operation is not applied, and the other operations of the batch are.
-        returns_old: whether the outcome has the value before, also when the operation is not applied.
-    """
+class Put(NamedTuple):
+    """Store a value."""
 
     key: bytes
     value: bytes
     expiry: Expiry = NO_EXPIRY
     when: When = When.ALWAYS
+    """If the condition does not hold, the operation is not applied, and the other operations of the batch are."""
     returns_old: bool = False
+    """Whether the outcome has the value before, also when the operation is not applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +140,13 @@ class VersionIs:
 Condition = KeyExists | ValueIs | VersionIs
 
 
-@dataclass(frozen=True, slots=True)
-class StoreBatch:
-    """Operations that happen together or not at all, in their order, if all conditions hold before the first.
-
-    Args:
-        continues_after_errors: an operation that fails with `WrongValue` is not applied, and the others are. Otherwise the batch fails.
-    """
+class StoreBatch(NamedTuple):
+    """Operations that happen together or not at all, in their order, if all conditions hold before the first."""
 
     operations: Sequence[Operation]
     conditions: Sequence[Condition] = ()
     continues_after_errors: bool = False
+    """An operation that fails with `WrongValue` is not applied, and the others are. Otherwise the batch fails."""
 
 
 class Outcome(NamedTuple):

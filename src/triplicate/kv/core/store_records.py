@@ -35,6 +35,7 @@ _EFFECT = struct.Struct("<BBHI")
 _TIME = struct.Struct("<Q")
 _EXISTED, _HAD_DEADLINE, _HAS_DEADLINE = 1, 2, 4
 _CODES = {ChangeKind.PUT: 1, ChangeKind.DEADLINE: 2, ChangeKind.DELETE: 3, ChangeKind.EXPIRE: 4}
+_PUT = _CODES[ChangeKind.PUT]
 _KINDS = {code: kind for kind, code in _CODES.items()}
 
 
@@ -133,6 +134,11 @@ def decode_record(record: bytes | None) -> list[Effect]:
 
 def _decode_effect(record: bytes, position: int) -> tuple[Effect, int]:
     code, flags, key_length, value_length = _EFFECT.unpack_from(record, position)
+    if code == _PUT and flags & ~_EXISTED == 0 and key_length:
+        begin = position + _EFFECT.size + key_length
+        end = begin + value_length
+        if end <= len(record):
+            return Effect(ChangeKind.PUT, record[begin - key_length : begin], record[begin:end], NEVER, NEVER, flags == _EXISTED), end
     kind = _KINDS.get(code)
     if kind is None or flags & ~(_EXISTED | _HAD_DEADLINE | _HAS_DEADLINE):
         raise ValueError(f"unknown effect {code}, flags {flags:#x}")
@@ -156,4 +162,7 @@ def _decode_effect(record: bytes, position: int) -> tuple[Effect, int]:
 
 def size_of(effects: Sequence[Effect]) -> int:
     """An upper bound on the encoded size of effects, bytes."""
-    return sum(EFFECT_OVERHEAD + len(effect.key) + len(effect.value or b"") for effect in effects)
+    size_bytes = 0
+    for _, key, value, _, _, _ in effects:
+        size_bytes += EFFECT_OVERHEAD + len(key) + (0 if value is None else len(value))
+    return size_bytes

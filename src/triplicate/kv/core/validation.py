@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triplicate.errors import ArgumentError
-from triplicate.kv.core.operations import Add, Append, Condition, Expire, Expiry, Operation, Put, StoreBatch, ValueIs
+from triplicate.kv.core.operations import NO_EXPIRY, Add, Append, Condition, Expire, Expiry, Operation, Put, StoreBatch, ValueIs
 from triplicate.kv.core.store_interface import StoreLimits
 
 DEADLINE_MAX_MS = (1 << 62) - 1
@@ -51,7 +51,8 @@ def _check_operation(operation: Operation, limits: StoreLimits) -> int:
     value = b""
     if isinstance(operation, Put):
         value = operation.value
-        _check_expiry(operation.expiry)
+        if operation.expiry is not NO_EXPIRY:
+            _check_expiry(operation.expiry)
     elif isinstance(operation, Append):
         value = operation.suffix
     elif isinstance(operation, Expire):

@@ -284,7 +284,8 @@ class StoreLeadership:
                 if group.records and group.size_bytes + size_bytes > self._settings.limits.batch_bytes:
                     break
                 position += 1
-                keys += sum(effect.keys_added for effect in decision.effects)
+                for effect in decision.effects:
+                    keys += effect.keys_added
                 group.size_bytes += size_bytes
                 group.records.append(encode_record(decision.effects))
                 group.batches.append(AppliedBatch(position, decision.effects))

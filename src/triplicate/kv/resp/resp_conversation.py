@@ -21,7 +21,7 @@ from triplicate.kv.resp.core.replies import QUEUED, RESP2, ErrorReply, Reply
 from triplicate.kv.resp.core.resp_requests import BEFORE_LOGIN, WordLimits
 from triplicate.kv.resp.resp_logins import AUTHENTICATION_REQUIRED
 from triplicate.kv.resp.store_runner import RUN_BYTES_MAX, RUN_OPERATIONS_MAX, RUN_READS_MAX, StoreRunner
-from triplicate.kv.resp.store_session import StoreSession, read_only, refusal_of, size_of
+from triplicate.kv.resp.store_session import StoreSession, read_only, refusal_of
 from triplicate.runtime import EagerWork, TaskScope, fail, own_task, resolve
 
 TURN_REQUESTS = 500
@@ -163,10 +163,11 @@ class RespConversation:
             self._check(spec)
             command = spec.read(words)
             if isinstance(command, KeyCommand):
-                size_bytes = size_of(command.operations)
+                store = self._handlers.chosen_store()
+                size_bytes = check_sizes(command.operations, store.limits)
                 if self._run and self._is_full(len(command.operations), size_bytes):
                     await self._finish_run()
-                self._add(spec, command, size_bytes)
+                self._add(spec, command, size_bytes, store)
             else:
                 await self._serve_other(spec, command)
         except CommandError as error:
@@ -214,10 +215,8 @@ class RespConversation:
 
     # Commands on named keys.
 
-    def _add(self, spec: CommandSpec, command: KeyCommand, size_bytes: int) -> None:
+    def _add(self, spec: CommandSpec, command: KeyCommand, size_bytes: int, store: KeyValueStore) -> None:
         """Add a command to the run, or to the transaction. Raises CommandError."""
-        store = self._handlers.chosen_store()
-        check_sizes(command.operations, store.limits)
         self._check_rights(spec, command)
         is_read = command.is_read
         if not is_read and not store.is_leader:
@@ -267,9 +266,13 @@ class RespConversation:
             return
         items, self._run = self._run, []
         self._run_operations = self._run_bytes = self._run_reads = 0
+        write = self._stream.writer.write
+        first = items[0]
+        if len(items) == 1 and isinstance(first, KeyCommand):
+            write(await self.runner().run_one(first))
+            return
         commands = [item for item in items if isinstance(item, KeyCommand)]
         replies = iter(await self.runner().run(commands))
-        write = self._stream.writer.write
         for item in items:
             write(item.reply if isinstance(item, _Ready) else next(replies))
 

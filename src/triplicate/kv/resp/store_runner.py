@@ -52,11 +52,19 @@ class StoreRunner:
                 replies += [refusal_of(error, self._store.name)] * len(together)
         return replies
 
+    async def run_one(self, command: KeyCommand) -> Reply:
+        """Run a command. Returns its reply."""
+        try:
+            return (await self._run_together([command]))[0]
+        except (StoreError, UsageError) as error:
+            return refusal_of(error, self._store.name)
+
     async def _run_together(self, commands: list[KeyCommand]) -> list[Reply]:
         """Raises StoreError; ArgumentError: nothing was changed."""
-        if all(command.is_read for command in commands):
-            return await self.read(commands)
-        return await self.change(commands, commands[0].conditions) or [commands[0].render((), 0)]
+        for command in commands:
+            if not command.is_read:
+                return await self.change(commands, commands[0].conditions) or [commands[0].render((), 0)]
+        return await self.read(commands)
 
     def get_at_once(self, command: KeyCommand) -> tuple[Reply] | None:
         """The reply of a read of one key, if the leader can give it without waiting. No change of the same client may be under way."""
@@ -77,22 +85,33 @@ class StoreRunner:
         await own_task()  # The store may wait with a limit of time.
         found = await self._store.get_many(keys, self._session.read_level)
         self._session.see(found.position)
-        return list(self._replies(commands, [outcome_of_record(record) for record in found.records], found.time_ms))
+        return self._replies(commands, [outcome_of_record(record) for record in found.records], found.time_ms)
 
     async def change(self, commands: Sequence[KeyCommand], conditions: Sequence[Condition] = ()) -> list[Reply] | None:
         """Run commands as one batch. Returns None if the conditions did not hold. Raises StoreError."""
-        operations = [operation for command in commands for operation in command.operations]
-        result = await self._store.submit(StoreBatch(operations, conditions, continues_after_errors=True))
+        operations: Sequence[Operation] = commands[0].operations
+        if len(commands) > 1:
+            operations = [operation for command in commands for operation in command.operations]
+        result = await self._store.submit(StoreBatch(operations, conditions, True))
         self._session.see(result.position)
-        return list(self._replies(commands, result.outcomes, result.time_ms)) if result.held else None
+        return self._replies(commands, result.outcomes, result.time_ms) if result.held else None
 
-    def _replies(self, commands: Sequence[KeyCommand], outcomes: Sequence[Outcome], time_ms: int) -> Iterator[Reply]:
+    def _replies(self, commands: Sequence[KeyCommand], outcomes: Sequence[Outcome], time_ms: int) -> list[Reply]:
+        if len(commands) == 1:
+            return [self._reply(commands[0], outcomes, time_ms)]
+        replies: list[Reply] = []
         at = 0
         for command in commands:
-            own = outcomes[at : at + len(command.operations)]
-            at += len(command.operations)
-            failed = next((index for index, outcome in enumerate(own) if outcome.error is not None), None)
-            yield command.render(own, time_ms) if failed is None else self._failure(command.operations[failed], own[failed])
+            end = at + len(command.operations)
+            replies.append(self._reply(command, outcomes[at:end], time_ms))
+            at = end
+        return replies
+
+    def _reply(self, command: KeyCommand, outcomes: Sequence[Outcome], time_ms: int) -> Reply:
+        for operation, outcome in zip(command.operations, outcomes, strict=True):
+            if outcome.error is not None:
+                return self._failure(operation, outcome)
+        return command.render(outcomes, time_ms)
 
     def _failure(self, operation: Operation, outcome: Outcome) -> ErrorReply:
         if isinstance(outcome.error, WrongValue):

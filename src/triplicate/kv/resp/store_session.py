@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triplicate.errors import LevelNotMet, NotLeading, StoreOutcomeUnknown, StoreUnavailable, TriplicateError
-from triplicate.kv.core.operations import Operation
 from triplicate.kv.core.store_interface import ANY, LINEARIZABLE, WAIT_S, KeyValueStore, LevelKind, StoreReadLevel, bounded, session
 from triplicate.kv.resp.core.connection_commands import ConnectionCommand, SetLevel
 from triplicate.kv.resp.core.key_commands import KeyCommand
@@ -50,7 +49,8 @@ class StoreSession:
 
     def see(self, position: int) -> None:
         """An answer of this position was sent."""
-        self.position = max(self.position, position)
+        if position > self.position:
+            self.position = position
 
     @property
     def read_level(self) -> StoreReadLevel:
@@ -64,11 +64,6 @@ class StoreSession:
     def trust(self) -> None:
         """Admit the client without a login."""
         self.is_admitted, self.rights = True, FULL_RIGHTS
-
-
-def size_of(operations: tuple[Operation, ...]) -> int:
-    """Bytes of the keys and values."""
-    return sum(len(each.key) + len(getattr(each, "value", b"") or b"") + len(getattr(each, "suffix", b"")) for each in operations)
 
 
 def read_only(store: str, leader: str | None) -> ErrorReply:

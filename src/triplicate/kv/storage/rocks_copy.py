@@ -81,13 +81,17 @@ def rocks_errors(path: str) -> Iterator[None]:
         yield
     except TriplicateError:
         raise
-    except ModuleNotFoundError as error:
-        raise EnvironmentFault("key-value stores need the package rocksdict: pip install 'triplicate[rocksdb]'") from error
     except Exception as error:
-        # The binding raises plain exceptions, whose texts begin with RocksDB's kind of error.
-        if str(error).startswith(_DAMAGE):
-            raise CorruptionError(f"the files in {path} are damaged: {error}") from error
-        raise EnvironmentFault(f"the files in {path} cannot be used: {error}") from error
+        raise _translated(error, path) from error
+
+
+def _translated(error: Exception, path: str) -> CorruptionError | EnvironmentFault:
+    if isinstance(error, ModuleNotFoundError):
+        return EnvironmentFault("key-value stores need the package rocksdict: pip install 'triplicate[rocksdb]'")
+    # The binding raises plain exceptions, whose texts begin with RocksDB's kind of error.
+    if str(error).startswith(_DAMAGE):
+        return CorruptionError(f"the files in {path} are damaged: {error}")
+    return EnvironmentFault(f"the files in {path} cannot be used: {error}")
 
 
 def options() -> Options:
@@ -150,9 +154,12 @@ class RocksCopy:
 
     def get(self, key: bytes) -> Record | None:
         """The stored record of a key, which may be expired."""
-        with rocks_errors(self.path):
-            content = self._open.get(_DATA + key)
-            return None if content is None else _record(content)
+        database = self._open
+        try:
+            content = database.get(_DATA + key)
+        except Exception as error:  # A context manager would cost as much as the read.
+            raise _translated(error, self.path) from error
+        return None if content is None else _record(content)
 
     def get_many(self, keys: Sequence[bytes]) -> list[Record | None]:
         """The stored records of keys, of one moment.

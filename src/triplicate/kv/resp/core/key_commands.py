@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from triplicate.kv.core.operations import (
     KEEP_EXPIRY,
@@ -44,24 +45,18 @@ from triplicate.kv.resp.core.replies import OK, Reply, Simple
 Outcomes = Sequence[Outcome]
 
 
-@dataclass(frozen=True, slots=True)
-class KeyCommand:
-    """A command whose operations are known before anything is read.
-
-    Args:
-        render: makes the reply from the outcomes, one for each operation, and the time in milliseconds by which deadlines were compared.
-            The outcomes are empty if the conditions did not hold.
-        conditions: without them nothing happens. A command that has some is a batch by itself.
-    """
+class KeyCommand(NamedTuple):
+    """A command whose operations are known before anything is read."""
 
     operations: tuple[Operation, ...]
     render: Callable[[Outcomes, int], Reply]
-    conditions: tuple[Condition, ...] = ()
+    """Makes the reply from the outcomes, one for each operation, and the time in milliseconds by which deadlines were compared.
 
-    @property
-    def is_read(self) -> bool:
-        """Whether it only reads."""
-        return not self.conditions and all(isinstance(operation, Get) for operation in self.operations)
+    The outcomes are empty if the conditions did not hold."""
+    conditions: tuple[Condition, ...] = ()
+    """Without them nothing happens. A command that has some is a batch by itself."""
+    is_read: bool = False
+    """Whether it only reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +71,8 @@ class ComputedCommand:
     compute: Callable[[Record | None, StoreLimits], tuple[Operation | None, Reply]]
 
 
-def check_sizes(operations: Sequence[Operation], limits: StoreLimits) -> None:
-    """Raises CommandError: a key or value is beyond the limits of the store."""
+def check_sizes(operations: Sequence[Operation], limits: StoreLimits) -> int:
+    """The bytes of the keys and values. Raises CommandError: a key or value is beyond the limits of the store."""
     if len(operations) > limits.batch_operations:
         raise CommandError(f"ERR a command names at most {limits.batch_operations} keys")
     size = 0
@@ -85,13 +80,14 @@ def check_sizes(operations: Sequence[Operation], limits: StoreLimits) -> None:
         if not 0 < len(operation.key) <= limits.key_bytes:
             raise CommandError(f"ERR a key has 1 to {limits.key_bytes} bytes")
         size += len(operation.key)
-        if isinstance(operation, Put | Append):
-            data = operation.value if isinstance(operation, Put) else operation.suffix
-            if len(data) > limits.value_bytes:
+        if isinstance(operation, (Put, Append)):
+            data_bytes = len(operation.value if isinstance(operation, Put) else operation.suffix)
+            if data_bytes > limits.value_bytes:
                 raise too_long(limits)
-            size += len(data)
+            size += data_bytes
     if size > limits.batch_bytes:
         raise CommandError(f"ERR the keys and values of a command have at most {limits.batch_bytes} bytes")
+    return size
 
 
 def too_long(limits: StoreLimits) -> CommandError:
@@ -162,36 +158,42 @@ def _time(unit_ms: int, outcomes: Outcomes, time_ms: int, *, is_absolute: bool) 
 # Commands.
 
 
+def _reading(operations: tuple[Operation, ...], render: Callable[[Outcomes, int], Reply]) -> KeyCommand:
+    return KeyCommand(operations, render, (), True)
+
+
 def get(words: list[bytes]) -> KeyCommand:
-    return KeyCommand((Get(words[1]),), _value)
+    return _reading((Get(words[1]),), _value)
 
 
 def mget(words: list[bytes]) -> KeyCommand:
-    return KeyCommand(tuple(map(Get, words[1:])), _values)
+    return _reading(tuple(map(Get, words[1:])), _values)
 
 
 def exists(words: list[bytes]) -> KeyCommand:
-    return KeyCommand(tuple(map(Get, words[1:])), _applied)
+    return _reading(tuple(map(Get, words[1:])), _applied)
 
 
 def strlen(words: list[bytes]) -> KeyCommand:
-    return KeyCommand((Get(words[1]),), _length)
+    return _reading((Get(words[1]),), _length)
 
 
 def getrange(words: list[bytes]) -> KeyCommand:
-    return KeyCommand((Get(words[1]),), partial(_slice, integer(words[2]), integer(words[3])))
+    return _reading((Get(words[1]),), partial(_slice, integer(words[2]), integer(words[3])))
 
 
 def type_of(words: list[bytes]) -> KeyCommand:
-    return KeyCommand((Get(words[1]),), _kind)
+    return _reading((Get(words[1]),), _kind)
 
 
 def time_left(unit_ms: int, words: list[bytes], *, is_absolute: bool = False) -> KeyCommand:
     """TTL, PTTL, EXPIRETIME, PEXPIRETIME."""
-    return KeyCommand((Get(words[1]),), partial(_time, unit_ms, is_absolute=is_absolute))
+    return _reading((Get(words[1]),), partial(_time, unit_ms, is_absolute=is_absolute))
 
 
 def set_value(words: list[bytes]) -> KeyCommand:
+    if len(words) == 3:
+        return KeyCommand((Put(words[1], words[2]),), _ok)
     expiry, flags = read_expiry(OptionWords(words, 3), "set", keep=b"KEEPTTL", kept=KEEP_EXPIRY)
     if flags - {b"NX", b"XX", b"GET"} or flags >= {b"NX", b"XX"}:
         raise CommandError(SYNTAX)
@@ -221,8 +223,8 @@ def getex(words: list[bytes]) -> KeyCommand:
     expiry, flags = read_expiry(OptionWords(words, 2), "getex", keep=b"PERSIST", kept=NO_EXPIRY)
     if flags:
         raise CommandError(SYNTAX)
-    key = words[1]
-    return KeyCommand((Get(key),) if expiry is None else (Get(key), Expire(key, expiry)), _value)
+    key = Get(words[1])
+    return _reading((key,), _value) if expiry is None else KeyCommand((key, Expire(key.key, expiry)), _value)
 
 
 def _pairs(words: list[bytes], name: str) -> tuple[Put, ...]:

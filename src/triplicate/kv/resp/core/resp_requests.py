@@ -126,7 +126,7 @@ class RequestBuffer:
                 self._needed = size + 2
                 return None
             end = self._at + size
-            if self._data[end : end + 2] != b"\r\n":
+            if not self._data.startswith(b"\r\n", end):
                 raise ProtocolError("expected CRLF behind a bulk string")
             self._arguments.append(self._data[self._at : end])
             self._consume(size + 2)
@@ -137,6 +137,17 @@ class RequestBuffer:
 
     def _header(self, mark: int, name: str) -> int | None:
         """Read a line that announces a number; None if it has not arrived."""
+        data, at = self._data, self._at
+        end = data.find(b"\r\n", at, at + HEADER_BYTES_MAX)
+        if end > at and data[at] == mark:
+            digits = data[at + 1 : end]
+            if digits.isdigit():
+                self._consume(end + 2 - at)
+                return int(digits)
+        return self._unusual_header(mark, name)
+
+    def _unusual_header(self, mark: int, name: str) -> int | None:
+        """Read a line that is incomplete, has a negative number, or is wrong."""
         if self._at == len(self._data):
             self._needed = 1
             return None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from triplicate.kv.core.operations import Get
 from triplicate.kv.resp.core.command_errors import CommandError
 from triplicate.kv.resp.core.command_table import TABLE, chosen, command_info, find
+from triplicate.kv.resp.core.key_commands import KeyCommand
 from triplicate.kv.resp.core.unsupported import UNSUPPORTED
 
 
@@ -85,3 +87,16 @@ def test_the_table_describes_each_command() -> None:
     assert command_info(TABLE[b"mset"]) is not None
     assert [name for name, spec in chosen((b"GET", b"nope")) if spec is None] == [b"nope"]
     assert all(spec.summary for spec in TABLE.values())
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_a_command_is_marked_as_a_read_exactly_if_it_only_gets(name: bytes) -> None:
+    spec = TABLE[name]
+    for count in range(abs(spec.arity), 5):
+        try:
+            command = spec.read([name, *[b"1"] * (count - 1)])
+        except (CommandError, IndexError):
+            continue
+        if isinstance(command, KeyCommand):
+            assert command.is_read == (not command.conditions and all(isinstance(each, Get) for each in command.operations))
+            assert command.is_read or "readonly" not in spec.flags
