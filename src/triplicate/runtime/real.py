@@ -140,6 +140,7 @@ class RealNetwork:
     async def start_tls(
         self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
     ) -> asyncio.Transport:
+        _check_open(transport)
         gate = HandshakeGate(protocol, transport)
         try:
             protected = await self._loop.start_tls(
@@ -159,6 +160,12 @@ class RealNetwork:
             raise ConnectionResetError("the connection was closed during the TLS handshake")
         gate.release(protected, self._loop)
         return protected
+
+
+def _check_open(transport: asyncio.Transport) -> None:
+    """Raises ConnectionResetError: the connection has ended. In uvloop a handshake over it has no end, not even at its limit."""
+    if transport.is_closing():
+        raise ConnectionResetError("the connection was closed before the TLS handshake")
 
 
 def _set_options(connection: socket.socket) -> None:

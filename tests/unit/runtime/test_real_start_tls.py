@@ -15,7 +15,7 @@ import uvloop
 
 from tests.certificates import CertificateFolder
 from tests.tls_flight import TlsFlight, raw_socket
-from tests.waiting import PLAY_LIMIT_S, eventually
+from tests.waiting import LIMIT_S, PLAY_LIMIT_S, eventually
 from triplicate.runtime import Host, real_host
 from triplicate.security import ClientCertificates, TlsIdentity
 
@@ -216,5 +216,21 @@ def test_a_cancelled_handshake_leaves_no_connection_and_delivers_nothing(
             with pytest.raises(asyncio.CancelledError):
                 await protecting
             assert "data" not in far.heard
+
+    run(body, loop)
+
+
+@on_both_loops
+def test_a_handshake_over_a_connection_that_has_ended_fails_at_once(tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """Otherwise it lasts for its limit in asyncio, and for ever in uvloop."""
+
+    async def body(host: Host) -> None:
+        server, _ = contexts(tmp_path, host, ssl.TLSVersion.TLSv1_3)
+        async with accepted(host) as (far, near):
+            near.close()
+            await eventually(lambda: "loss" in far.heard)
+            async with asyncio.timeout(LIMIT_S):
+                with pytest.raises(ConnectionResetError, match="closed before the TLS handshake"):
+                    await far.protect(host, server, None)
 
     run(body, loop)
