@@ -29,7 +29,7 @@ CREATOR, AUDITOR = "store-creator", "store-auditor"
 FINAL_PATIENCE_S = 5.0
 POLL_S = 0.05
 NEVER_DUE_S = 1e9
-COPY_ENDS = ("kv.copy_failed", "kv.copy_given_up", "kv.copy_not_set_aside")
+COPY_ENDS = ("node.copy_failed", "node.copy_given_up", "node.copy_not_set_aside")
 """No disk fault strikes the folder of copies, so nothing excuses these facts."""
 WORK = {"snapshots_made": "replica.snapshot", "snapshots_loaded": "replica.snapshot_loaded", "log_truncations": "replica.log_truncated"}
 """Background work of nodes, and the fact that records it."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -24,7 +25,20 @@ from triplicate.kv.engine.batch_queue import BatchQueue, QueuedBatch
 from triplicate.kv.storage.rocks_copy import AppliedBatch, RocksCopy
 from triplicate.kv.storage.store_stand import StoreStand
 from triplicate.replica import ReadConfirmation, SentAppend
-from triplicate.runtime import Host, Spawn, TasklessFuture, TaskScope, Worker, fail, fault_point, resolve, shielded, sleep
+from triplicate.runtime import (
+    Host,
+    Spawn,
+    TasklessFuture,
+    TaskScope,
+    Worker,
+    deadline_after,
+    fail,
+    fault_point,
+    resolve,
+    shielded,
+    sleep,
+    timeout_at,
+)
 
 GROUP_BATCHES = 1024
 """Upper bound on the batches of a group."""
@@ -126,6 +140,8 @@ class StoreLeadership:
         self._reads: ReadConfirmation[asyncio.Future[None]] = ReadConfirmation(settings.lease_s)
         self._reads_changed = asyncio.Event()
         self._over: NotLeading | None = None
+        self._drained: asyncio.Event | None = None
+        """Set when no group is at the log. None while groups are sent."""
         self._appended_at = self._clock.elapsed()
         self._damage: asyncio.Future[TriplicateError] = asyncio.get_running_loop().create_future()
         self.find_leader: Callable[[], str | None] = lambda: None
@@ -201,6 +217,24 @@ class StoreLeadership:
         for proof in reads:
             fail(proof, self._not_leading())
 
+    async def drain(self, limit_s: float) -> bool:
+        """Send no further group, and wait until none is at the log. Batches that come meanwhile wait for the end of the leadership.
+
+        Returns:
+            False if the log has not answered within `limit_s` seconds. Groups are sent again then.
+        """
+        drained = self._drained = asyncio.Event()
+        self._changed.set()
+        try:
+            with suppress(TimeoutError):
+                async with timeout_at(deadline_after(self._clock, limit_s)):
+                    await drained.wait()
+        finally:
+            if not drained.is_set():
+                self._drained = None
+                self._changed.set()
+        return drained.is_set()
+
     # Serving.
 
     async def run(self) -> None:
@@ -248,10 +282,12 @@ class StoreLeadership:
             elif self._may_send():
                 self._send_group(spawn)
             else:
+                if self._drained is not None and not self._flying:
+                    self._drained.set()
                 await self._changed.wait()
 
     def _may_send(self) -> bool:
-        if not self._queue or self._has_task:
+        if not self._queue or self._has_task or self._drained is not None:
             return False
         return not self._flying or (len(self._queue) >= FURTHER_BATCHES and len(self._flying) < FLYING_GROUPS)
 

@@ -9,9 +9,8 @@ from triplicate.errors import FormatError, NoSuchStore, SessionExpired, Triplica
 from triplicate.kv.engine.replicated_store import ReplicatedStore
 from triplicate.kv.hosting.hosted_store import HostedStore
 from triplicate.kv.hosting.store_directory import StoreInfo, read_store, store_names
-from triplicate.kv.storage.copy_folder import delete_files
 from triplicate.metadata import own_paths
-from triplicate.replica import NodeParts
+from triplicate.replica import NodeParts, empty_folder
 from triplicate.runtime import Backoff, TaskScope, first_of, resolve, sleep
 
 RETRY_FIRST_S = 0.05
@@ -138,7 +137,7 @@ class HostedStores:
         if is_dropped:
             worker = parts.host.new_worker(f"kv-{name}-gone")
             try:
-                await worker.run(delete_files, parts.host.disk, hosted.path)
+                await worker.run(empty_folder, parts.host.disk, hosted.folder)
             except OSError as error:
                 parts.host.trace("kv.copy_stays", node=parts.settings.node_id, store=name, error=repr(error))
             finally:

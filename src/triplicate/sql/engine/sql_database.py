@@ -11,7 +11,7 @@ import apsw
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, FormatError, SqlError
 from triplicate.log import LogEntry, LogWriter
-from triplicate.replica import lease_wait_s
+from triplicate.replica import is_position_mismatch, lease_wait_s
 from triplicate.runtime import Clock, Host, Metrics, fault_point, shielded, sleep
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
@@ -36,7 +36,6 @@ from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.pg.protocol.activity_rows import ActivityRows
 from triplicate.sql.storage.applier import LogBatch
-from triplicate.sql.storage.local_copies import is_position_mismatch
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 from triplicate.sql.storage.sqlite_snapshots import SqlSnapshots
 from triplicate.sql.storage.wal_checkpointer import OLD_SNAPSHOT_S, WalCheckpointer
@@ -57,7 +56,7 @@ class ClusterLinks:
 
 
 class SqlDatabase:
-    """Implements `replica.StateMachine` for the replica and `interface.Database` for clients.
+    """Implements `replica.HostedMachine` for the replica and `interface.Database` for clients.
 
     Args:
         identity: 16 bytes; the local file must be of this database.
@@ -306,6 +305,19 @@ class SqlDatabase:
             self._lead_changed(leads=False)
             if leadership is not None:
                 await shielded(self._close_writer(leadership.writer))
+
+    def catch_up(self) -> None:
+        message = f"this node's copy of database {self.name!r} is being built again from the log"
+        self.availability.catch_up(SqlError("57P03", message, hint="Use another node."))
+
+    def caught_up(self) -> None:
+        self.availability.caught_up()
+
+    def failed(self, error: Exception) -> None:
+        self.availability.failed(error)
+
+    async def run_beside(self) -> None:
+        await self.progress.run()
 
     async def drain(self) -> bool:
         """As the leader, begin no further transaction and wait for those that run; returns whether none runs. See `Leadership.drain`."""

@@ -21,6 +21,7 @@ from triplicate.security import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
 from triplicate.sql.core.placement import EVERYWHERE, Placement
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.hosting.node_registration import NodeRegistration, decode_registration
+from triplicate.sql.storage.local_copies import FILE_NAME
 
 FORMAT = 2
 FORMAT_OF_SECURED = 3
@@ -33,7 +34,6 @@ ATTEMPTS = 10
 LEASE_S = 0.5
 """Default lease of a database, in seconds: how long its leader answers reads on its own."""
 LONGEST_LEASE_S = 60.0
-FILE_NAME = "main.db"
 LEADER_POLL_S = 0.1
 
 

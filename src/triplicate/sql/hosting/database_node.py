@@ -119,10 +119,11 @@ class DatabaseNode:
             scope.spawn(name.keep(), name="name")
             gone = _start_failure_detector(host, settings, scope)
             turn = asyncio.Lock()
-            parts = NodeResources(host, client, logs, settings, metrics, setup, shown, lambda: name.held, turn, threads, gone, past)
-            await _open_in(scope, _open_databases(HostingLoop(parts, databases, watches, scope), parts, databases, scope))
+            parts = NodeParts(host, client, logs, settings, metrics, shown, lambda: name.held, turn, gone)
+            loop = HostingLoop(NodeResources(parts, setup, threads, past), databases, watches, scope)
+            await _open_in(scope, _open_databases(loop, parts, databases, scope))
             if beside is not None:
-                await _open_in(scope, beside(_shared(parts), scope))
+                await _open_in(scope, beside(parts, scope))
             return cls(settings.node_id, databases, failure, opened.pop_all())
 
     @property
@@ -149,7 +150,7 @@ async def _open_in(scope: TaskScope, opening: Coroutine[Any, Any, None]) -> None
         raise
 
 
-async def _open_databases(loop: HostingLoop, parts: NodeResources, databases: HostedDatabases, scope: TaskScope) -> None:
+async def _open_databases(loop: HostingLoop, parts: NodeParts, databases: HostedDatabases, scope: TaskScope) -> None:
     """Open every copy, and start the tasks that run until the end of the node."""
     await loop.open_all()
     scope.spawn(loop.run(), name="databases")
@@ -167,21 +168,6 @@ def _start_failure_detector(host: Host, settings: NodeSettings, scope: TaskScope
     peers = FailureDetector(host, settings.peer_probe_interval_s, settings.silent_leader_limit_s)
     scope.spawn(peers.run(), name="peers")
     return peers.gone
-
-
-def _shared(parts: NodeResources) -> NodeParts:
-    """The parts of a node that replicas of any machine use."""
-    return NodeParts(
-        parts.host,
-        parts.client,
-        parts.logs,
-        parts.settings,
-        parts.metrics,
-        parts.address,
-        parts.holds_name,
-        parts.snapshot_turn,
-        parts.gone,
-    )
 
 
 async def _write_entry(host: Host, client: Client, settings: NodeSettings) -> None:
@@ -205,7 +191,7 @@ async def _lock(host: Host, directory: NodeDirectory) -> str:
         await worker.close()
 
 
-async def _purge_dropped(parts: NodeResources) -> None:
+async def _purge_dropped(parts: NodeParts) -> None:
     """Delete the logs of databases that were dropped longer ago than the setting says."""
     keep_s = parts.settings.dropped_keep_s
     interval_s = min(max(keep_s / 10, PURGE_SHORTEST_S), PURGE_LONGEST_S)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os.path
 from collections.abc import Callable, Sequence
 
 from triplicate.errors import FormatError, SessionExpired, SqlError, TriplicateError
 from triplicate.metadata import Watch, own_paths
+from triplicate.replica import empty_folder
 from triplicate.runtime import Backoff, TaskScope, first_of, sleep
 from triplicate.sql.hosting.copy_departure import CopyDepartures
 from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, database_names, read_info
@@ -14,7 +16,7 @@ from triplicate.sql.hosting.dropping import is_dropped
 from triplicate.sql.hosting.hosted_database import HostedDatabase, NodeResources
 from triplicate.sql.hosting.hosted_databases import HostedDatabases
 from triplicate.sql.hosting.placed_nodes import node_entry
-from triplicate.sql.storage.local_copies import delete_copy, rename_copy
+from triplicate.sql.storage.local_copies import rename_copy
 
 RETRY_FIRST_S = 0.05
 RETRY_LONGEST_S = 2.0
@@ -35,8 +37,9 @@ class HostingLoop:
 
     def __init__(self, parts: NodeResources, databases: HostedDatabases, watches: Sequence[Watch], scope: TaskScope) -> None:
         self._parts = parts
+        self._node = parts.node
         self._watches = watches
-        self._departures = CopyDepartures(parts.client, parts.settings.node_id)
+        self._departures = CopyDepartures(parts.node.client, parts.node.settings.node_id)
         self._without_copy: set[bytes] = set()
         """Identities of databases that have no copy in this node's directory."""
         self._given_up: set[bytes] = set()
@@ -62,18 +65,18 @@ class HostingLoop:
         """Return when something may have changed, or when it is time to look at the copies that are to be given up."""
         waits = [_changed(watch) for watch in self._watches]
         if not self._departures.is_empty:
-            waits.append(sleep(self._parts.host.clock, DEPARTURE_CHECK_S))
+            waits.append(sleep(self._node.host.clock, DEPARTURE_CHECK_S))
         await first_of(waits, name="databases")
 
     async def _reconcile(self) -> None:
-        backoff = Backoff(RETRY_FIRST_S, RETRY_LONGEST_S, self._parts.host.entropy.stream("node.databases"))
+        backoff = Backoff(RETRY_FIRST_S, RETRY_LONGEST_S, self._node.host.entropy.stream("node.databases"))
         while not await self._try_reconcile():
-            await sleep(self._parts.host.clock, backoff.next_s())
+            await sleep(self._node.host.clock, backoff.next_s())
 
     async def _try_reconcile(self) -> bool:
         """Host databases that are to have a copy here, and stop hosting the others; False when this must be tried again."""
         try:
-            own = await node_entry(self._parts.client, self._parts.settings.node_id)
+            own = await node_entry(self._node.client, self._node.settings.node_id)
             infos = await self._infos(synced=False)
             if any(self._is_gone(hosted, infos) for hosted in self._databases.hosted.values()):
                 # A database is given up only by a list that is not out of date.
@@ -86,26 +89,26 @@ class HostingLoop:
         except SessionExpired:
             raise
         except TriplicateError as error:
-            self._parts.host.trace("node.waits_for_metadata", node=self._parts.settings.node_id, error=str(error))
+            self._node.host.trace("node.waits_for_metadata", node=self._node.settings.node_id, error=str(error))
             return False
         for name, info in infos.items():
             if info is not None and name not in self._databases.hosted and await self._is_wanted(info, is_draining=own.is_draining):
                 hosted = self._host_database(info)
-                if not info.placement.assigns(self._parts.settings.node_id, is_draining=own.is_draining):
+                if not info.placement.assigns(self._node.settings.node_id, is_draining=own.is_draining):
                     self._departures.begin(hosted)
         self._databases.is_partial = not infos.keys() <= self._databases.hosted.keys()
         return None not in infos.values()
 
     async def _is_wanted(self, info: DatabaseInfo, *, is_draining: bool) -> bool:
         """Whether a database is to have a copy here, or has one that other nodes may still need."""
-        if info.placement.assigns(self._parts.settings.node_id, is_draining=is_draining):
+        if info.placement.assigns(self._node.settings.node_id, is_draining=is_draining):
             self._without_copy.discard(info.identity)
             return True
         if info.identity in self._without_copy:
             return False
-        worker = self._parts.host.new_worker(f"sql-{info.name}-copy")
+        worker = self._node.host.new_worker(f"sql-{info.name}-copy")
         try:
-            has_copy = await worker.run(self._parts.host.disk.exists, self._path(info.name))
+            has_copy = await worker.run(self._node.host.disk.exists, self._path(info.name))
         finally:
             await worker.close()
         if not has_copy:
@@ -119,7 +122,7 @@ class HostingLoop:
             TriplicateError: the metadata do not answer.
         """
         info = infos.get(hosted.info.name) or hosted.info
-        if info.placement.assigns(self._parts.settings.node_id, is_draining=is_draining):
+        if info.placement.assigns(self._node.settings.node_id, is_draining=is_draining):
             self._departures.end(hosted)
             return
         self._departures.begin(hosted)
@@ -131,11 +134,11 @@ class HostingLoop:
         await self._end(hosted)
         self._departures.end(hosted)
         self._given_up.add(hosted.info.identity)
-        await self._change_files(hosted.info.name, delete_copy, self._path(hosted.info.name))
-        self._parts.host.trace("node.copy_left", node=self._parts.settings.node_id, database=hosted.info.name)
+        await self._change_files(hosted.info.name, empty_folder, hosted.folder)
+        self._node.host.trace("node.copy_left", node=self._node.settings.node_id, database=hosted.info.name)
 
     def _path(self, name: str) -> str:
-        return str(database_file(self._parts.settings.directory, name))
+        return str(database_file(self._node.settings.directory, name))
 
     async def _end(self, hosted: HostedDatabase) -> None:
         """End the replica of a database."""
@@ -145,28 +148,28 @@ class HostingLoop:
         await asyncio.wait([task])
 
     async def _change_files(self, name: str, change: Callable[..., object], *paths: str) -> None:
-        worker = self._parts.host.new_worker(f"sql-{name}-gone")
+        worker = self._node.host.new_worker(f"sql-{name}-gone")
         try:
-            await worker.run(change, self._parts.host.disk, *paths)
+            await worker.run(change, self._node.host.disk, *paths)
         except OSError as error:
-            self._parts.host.trace("node.copy_stays", node=self._parts.settings.node_id, database=name, error=repr(error))
+            self._node.host.trace("node.copy_stays", node=self._node.settings.node_id, database=name, error=repr(error))
         finally:
             await worker.close()
 
     async def _infos(self, *, synced: bool) -> DatabaseList:
         """The databases as they are listed now."""
-        metadata = self._parts.client.metadata
+        metadata = self._node.client.metadata
         if synced:
             await metadata.tree.sync(own_paths.databases_path(metadata.own_root))
         infos: DatabaseList = {}
-        for name in await database_names(self._parts.client):
+        for name in await database_names(self._node.client):
             try:
-                infos[name] = await read_info(self._parts.client, name)
+                infos[name] = await read_info(self._node.client, name)
             except SqlError:
                 continue  # It was dropped since the list was read.
             except FormatError as error:
                 # The others are hosted nevertheless.
-                self._parts.host.trace("node.database_not_hosted", node=self._parts.settings.node_id, database=name, error=repr(error))
+                self._node.host.trace("node.database_not_hosted", node=self._node.settings.node_id, database=name, error=repr(error))
                 infos[name] = None
         return infos
 
@@ -188,15 +191,15 @@ class HostingLoop:
             TriplicateError: the metadata do not answer.
         """
         name, identity = hosted.info.name, hosted.info.identity
-        dropped = await is_dropped(self._parts.client, identity)
+        dropped = await is_dropped(self._node.client, identity)
         names = [info.name for info in infos.values() if info is not None and info.identity == identity]
         await self._end(hosted)
         self._departures.end(hosted)
-        self._parts.host.trace("node.database_gone", node=self._parts.settings.node_id, database=name, dropped=dropped, renamed=names)
+        self._node.host.trace("node.database_gone", node=self._node.settings.node_id, database=name, dropped=dropped, renamed=names)
         if names:
-            await self._change_files(name, rename_copy, self._path(name), self._path(names[0]))
+            await self._change_files(name, rename_copy, hosted.folder, os.path.dirname(self._path(names[0])))
         elif dropped:
-            await self._change_files(name, delete_copy, self._path(name))
+            await self._change_files(name, empty_folder, hosted.folder)
 
 
 async def _changed(watch: Watch) -> None:

@@ -1,4 +1,4 @@
-"""Setting the local copy of a replica aside, so that another can be built in its place.
+"""The folders of local copies: setting a copy aside, so that another can be built in its place, and deleting it.
 
 A copy is a folder of files. It is set aside as a whole, by one rename. ``.<name>.aside-1`` beside it is the newest. No database and no
 store can have such a name.
@@ -11,11 +11,11 @@ import os.path
 from triplicate.runtime import Disk
 
 
-def set_aside_copy(disk: Disk, path: str, copies: int) -> str | None:
+def set_aside_folder(disk: Disk, folder: str, copies: int) -> str | None:
     """Move the folder of a copy out of the way and give the new one an empty folder. Blocks.
 
     Args:
-        path: a file in the copy's folder. Nothing in the folder is open.
+        folder: nothing in it is open.
         copies: number of set-aside folders to keep; the content of older ones is deleted.
 
     Returns:
@@ -24,15 +24,12 @@ def set_aside_copy(disk: Disk, path: str, copies: int) -> str | None:
     Raises:
         OSError: the disk fails.
     """
-    folder = os.path.dirname(path)
     if not disk.exists(folder):
         disk.mkdir(folder)
         return None
     parent, name = os.path.split(folder)
     folders = [os.path.join(parent, f".{name}.aside-{number}") for number in range(1, copies + 1)]
-    if disk.exists(folders[-1]):
-        for file in disk.names(folders[-1]):
-            disk.delete(os.path.join(folders[-1], file))
+    empty_folder(disk, folders[-1])
     for older, newer in zip(reversed(folders[1:]), reversed(folders[:-1]), strict=True):
         if disk.exists(newer):
             disk.rename(newer, older)
@@ -40,3 +37,14 @@ def set_aside_copy(disk: Disk, path: str, copies: int) -> str | None:
     disk.mkdir(folder)
     disk.sync_directory(parent)
     return folders[0]
+
+
+def empty_folder(disk: Disk, folder: str) -> None:
+    """Delete the files of a folder, if it is there. Nothing in it is open. The empty folder stays. Blocks.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    if disk.exists(folder):
+        for name in disk.names(folder):
+            disk.delete(os.path.join(folder, name))
