@@ -2,12 +2,11 @@
 
 from triplicate.replica.copy_folders import empty_folder
 from triplicate.replica.core.lease import Lease
-from triplicate.replica.core.lease import wait_s as lease_wait_s
-from triplicate.replica.core.read_confirmation import ReadConfirmation, SentAppend
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import UNREADABLE, Candidate, Election, candidate_of, candidates_of, encode_handover, leader_of
 from triplicate.replica.failure_detector import FailureDetector, PeerLoss
 from triplicate.replica.hosted_copy import CopyPlace, HostedCopy
+from triplicate.replica.leader_reads import LeaderReads, LeaseSuccession, SentReads
 from triplicate.replica.node_parts import NodeParts
 from triplicate.replica.replica import Replica, ReplicaSettings
 from triplicate.replica.snapshot_keeper import SnapshotKeeper, SnapshotMachine, StateCopy
@@ -21,14 +20,15 @@ __all__ = [
     "Election",
     "FailureDetector",
     "HostedCopy",
+    "LeaderReads",
     "Lease",
+    "LeaseSuccession",
     "NodeParts",
     "PeerLoss",
-    "ReadConfirmation",
     "Replica",
     "ReplicaSettings",
     "Role",
-    "SentAppend",
+    "SentReads",
     "SnapshotKeeper",
     "SnapshotMachine",
     "SnapshotSettings",
@@ -40,5 +40,4 @@ __all__ = [
     "encode_handover",
     "is_position_mismatch",
     "leader_of",
-    "lease_wait_s",
 ]

@@ -31,8 +31,8 @@ from triplicate.kv.storage.rocks_copy import AppliedBatch, RocksCopy
 from triplicate.kv.storage.store_snapshots import StoreSnapshots
 from triplicate.kv.storage.store_stand import StoreStand
 from triplicate.log import LogEntry, LogWriter
-from triplicate.replica import Candidate, is_position_mismatch, lease_wait_s
-from triplicate.runtime import Host, Metrics, TasklessFuture, deadline_after, fault_point, shielded, sleep, timeout_at
+from triplicate.replica import Candidate, LeaseSuccession, is_position_mismatch
+from triplicate.runtime import Host, Metrics, TasklessFuture, deadline_after, fault_point, shielded, timeout_at
 
 Result = TypeVar("Result")
 
@@ -71,8 +71,7 @@ class ReplicatedStore:
         limits = StoreLimits(value_bytes=settings.value_bytes)
         self._leading_settings = LeaderSettings(limits, lease_s, settings.mark_interval_s)
         self._node = node
-        self._led_epoch = 0
-        """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""
+        self._succession = LeaseSuccession(host.clock, lease_s, node.clock_rate_error)
         self._hub = ChangeHub(name, settings.watch_buffer_bytes)
         self._unusable: str | None = f"store {name!r} is starting"
         self._is_closed = False
@@ -152,7 +151,7 @@ class ReplicatedStore:
             if record is not None and is_expired(record.deadline_ms, leadership.now_ms):
                 return None
         position = self._writing_position
-        return Found(record, position, leadership.now_ms) if leadership.is_confirmed() else None
+        return Found(record, position, leadership.now_ms) if leadership.reads.is_confirmed() else None
 
     async def get(self, key: bytes, level: StoreReadLevel = LINEARIZABLE) -> Found:
         found = await self.get_many((key,), level)
@@ -284,7 +283,7 @@ class ReplicatedStore:
             # The leader's clock has passed a deadline that the log's time has not: the expiry is logged before it is answered.
             await leadership.expire(late)
             found = await read()
-        await leadership.confirm()
+        await leadership.reads.confirm()
         return found
 
     async def _reach(self, level: StoreReadLevel) -> None:
@@ -295,7 +294,7 @@ class ReplicatedStore:
         """
         self._check_usable()
         if level.kind is LevelKind.BOUNDED and self.leadership is not None:
-            await self.leadership.confirm()
+            await self.leadership.reads.confirm()
             return
         try:
             async with timeout_at(deadline_after(self._host.clock, level.wait_s)):
@@ -376,10 +375,10 @@ class ReplicatedStore:
         leadership.on_writing = self._writing
         leadership.on_commit = self._committed
         try:
-            await self._outwait_predecessor(log.epoch, entered_at)
+            await self._succession.outwait_predecessor(log.epoch, entered_at)
             # The first answer to a client must not come from a leader that has been fenced since its election.
-            await leadership.noop()
-            self._led_epoch = log.epoch
+            await leadership.reads.noop()
+            self._succession.leads(log.epoch)
             self.leadership = leadership
             serves()
             await leadership.run()
@@ -387,15 +386,6 @@ class ReplicatedStore:
             raise Diverged(str(error)) from error
         finally:
             self.leadership = None
-
-    async def _outwait_predecessor(self, epoch: int, since: float) -> None:
-        """Wait until no earlier leader answers reads under its lease. Their fencing was complete at `since`, or before."""
-        if epoch == self._led_epoch + 1:
-            return  # The previous leadership was of this process, which has ended it, or there was none.
-        clock = self._host.clock
-        until = since + lease_wait_s(self._leading_settings.lease_s, self._node.clock_rate_error)
-        while (remaining_s := until - clock.elapsed()) > 0:
-            await sleep(clock, remaining_s)
 
     def _writing(self, state: StoreStand) -> None:
         self._writing_position = state.position
