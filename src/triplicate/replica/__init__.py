@@ -1,31 +1,70 @@
 """Replicated state machines: the election of a leader, and copies that follow the log."""
 
 from triplicate.replica.copy_folders import empty_folder
-from triplicate.replica.core.lease import Lease
+from triplicate.replica.core.placement import (
+    COPIES_MAX,
+    EVERYWHERE,
+    WEIGHT_MAX,
+    CopyChange,
+    LeaderMove,
+    PlacedNode,
+    PlacedReplica,
+    Placement,
+    best_leader,
+    expected_nodes,
+    may_leave,
+    plan_copies,
+    plan_leaders,
+    shortages,
+)
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import UNREADABLE, Candidate, Election, candidate_of, candidates_of, encode_handover, leader_of
 from triplicate.replica.failure_detector import FailureDetector, PeerLoss
-from triplicate.replica.hosted_copy import CopyPlace, HostedCopy
+from triplicate.replica.hosted_copy import HostedCopy, ReplicaPlace
 from triplicate.replica.leader_reads import LeaderReads, LeaseSuccession, SentReads
 from triplicate.replica.node_parts import NodeParts
+from triplicate.replica.node_registration import NodeDirectory, NodeRegistrar, NodeRegistration, decode_registration, registered_nodes
+from triplicate.replica.placed_nodes import (
+    ListedNode,
+    NodeEntry,
+    encode_entry,
+    ensure_node_entry,
+    ensure_path,
+    listed_nodes,
+    node_entry,
+    placement_change,
+    placement_version,
+)
 from triplicate.replica.replica import Replica, ReplicaSettings
 from triplicate.replica.snapshot_keeper import SnapshotKeeper, SnapshotMachine, StateCopy
 from triplicate.replica.state_machine import STANDS_AT, Role, StateMachine, is_position_mismatch
 
 __all__ = [
+    "COPIES_MAX",
+    "EVERYWHERE",
     "STANDS_AT",
     "UNREADABLE",
+    "WEIGHT_MAX",
     "Candidate",
-    "CopyPlace",
+    "CopyChange",
     "Election",
     "FailureDetector",
     "HostedCopy",
+    "LeaderMove",
     "LeaderReads",
-    "Lease",
     "LeaseSuccession",
+    "ListedNode",
+    "NodeDirectory",
+    "NodeEntry",
     "NodeParts",
+    "NodeRegistrar",
+    "NodeRegistration",
     "PeerLoss",
+    "PlacedNode",
+    "PlacedReplica",
+    "Placement",
     "Replica",
+    "ReplicaPlace",
     "ReplicaSettings",
     "Role",
     "SentReads",
@@ -34,10 +73,25 @@ __all__ = [
     "SnapshotSettings",
     "StateCopy",
     "StateMachine",
+    "best_leader",
     "candidate_of",
     "candidates_of",
+    "decode_registration",
     "empty_folder",
+    "encode_entry",
     "encode_handover",
+    "ensure_node_entry",
+    "ensure_path",
+    "expected_nodes",
     "is_position_mismatch",
     "leader_of",
+    "listed_nodes",
+    "may_leave",
+    "node_entry",
+    "placement_change",
+    "placement_version",
+    "plan_copies",
+    "plan_leaders",
+    "registered_nodes",
+    "shortages",
 ]

@@ -57,7 +57,7 @@ class HostedMachine(StateMachine, Protocol):
 Machine = TypeVar("Machine", bound=HostedMachine)
 
 
-class CopyPlace(NamedTuple):
+class ReplicaPlace(NamedTuple):
     """The replica of which a node has a copy, and where both are."""
 
     kind: str
@@ -85,7 +85,7 @@ class HostedCopy(ABC, Generic[Machine]):
         replaces_another: whether this node has shown a copy of it before, so that the new one must catch up before it serves.
     """
 
-    def __init__(self, parts: NodeParts, logs: Logs, place: CopyPlace, *, replaces_another: bool = False) -> None:
+    def __init__(self, parts: NodeParts, logs: Logs, place: ReplicaPlace, *, replaces_another: bool = False) -> None:
         self.leader: Candidate | None = None
         self._node = parts
         self._logs = logs
@@ -379,7 +379,7 @@ class HostedCopy(ABC, Generic[Machine]):
 
 
 class _CopyGauges:
-    def __init__(self, metrics: Metrics, place: CopyPlace) -> None:
+    def __init__(self, metrics: Metrics, place: ReplicaPlace) -> None:
         kind, name = place.kind, place.name
         role = metrics.gauge(f"triplicate_{kind}_role", "1 for the role that this node's copy is in, 0 for others.", (kind, "role"))
         self._roles = {one: role.labels(name, one.value) for one in Role}

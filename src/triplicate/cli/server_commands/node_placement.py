@@ -16,7 +16,7 @@ from triplicate.errors import ReplicaError
 from triplicate.runtime import sleep
 from triplicate.sql import (
     ListedNode,
-    PlacedDatabase,
+    PlacedReplica,
     drain_node,
     listed_nodes,
     placed_databases,
@@ -40,7 +40,7 @@ class NodeShare:
     weight_led: float
 
 
-def shares_of(nodes: Sequence[ListedNode], databases: Sequence[PlacedDatabase]) -> list[NodeShare]:
+def shares_of(nodes: Sequence[ListedNode], databases: Sequence[PlacedReplica]) -> list[NodeShare]:
     """Each node with the number of databases that it leads, and of copies that can be used there."""
     leaders = Counter(one.leader for one in databases)
     copies = Counter(node for one in databases for node in one.served_on)
@@ -114,7 +114,7 @@ def drain(metadata: str | None, name: str, wait: bool, timeout_s: float) -> None
     run_with_client(metadata, work)
 
 
-def _named(databases: Sequence[PlacedDatabase]) -> str:
+def _named(databases: Sequence[PlacedReplica]) -> str:
     names = ", ".join(one.name for one in databases[:NAMED_MAX])
     return names + (f" and {len(databases) - NAMED_MAX} more databases" if len(databases) > NAMED_MAX else "")
 

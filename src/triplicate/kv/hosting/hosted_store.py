@@ -10,7 +10,7 @@ from triplicate.kv.engine.replicated_store import ReplicatedStore
 from triplicate.kv.hosting.store_directory import StoreInfo, log_purpose, read_store
 from triplicate.kv.storage.copy_folder import store_folder
 from triplicate.metadata import own_paths
-from triplicate.replica import CopyPlace, HostedCopy, NodeParts
+from triplicate.replica import HostedCopy, NodeParts, ReplicaPlace
 
 
 class HostedStore(HostedCopy[ReplicatedStore]):
@@ -26,7 +26,7 @@ class HostedStore(HostedCopy[ReplicatedStore]):
         self._settings = settings
         self._on_drop = on_drop
         node_path = own_paths.store_path(parts.client.metadata.own_root, info.name)
-        place = CopyPlace("store", info.name, info.log, node_path, store_folder(parts.settings.directory, info.name))
+        place = ReplicaPlace("store", info.name, info.log, node_path, store_folder(parts.settings.directory, info.name))
         super().__init__(parts, parts.logs.acting_for(log_purpose(info)), place)
 
     @property

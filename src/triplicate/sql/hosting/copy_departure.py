@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from triplicate.client import Client
 from triplicate.metadata import own_paths
-from triplicate.replica import Role, candidates_of
-from triplicate.sql.core.placement import expected_nodes, may_leave
+from triplicate.replica import Role, candidates_of, expected_nodes, listed_nodes, may_leave, node_entry
 from triplicate.sql.hosting.database_directory import read_info
 from triplicate.sql.hosting.hosted_database import HostedDatabase
-from triplicate.sql.hosting.placed_nodes import listed_nodes, node_entry
 
 _FOLLOWS = frozenset([Role.FOLLOWER.value, Role.LEADER.value])
 

@@ -15,12 +15,10 @@ from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, BadVersion, FormatError, NodeExists, NoNode, SqlError
 from triplicate.log import Logs, Purpose, PurposeKind
 from triplicate.metadata import Tree, own_paths
-from triplicate.replica import Candidate, Role, candidates_of, leader_of
+from triplicate.replica import EVERYWHERE, Candidate, Placement, Role, candidates_of, decode_registration, leader_of
 from triplicate.runtime import sleep
 from triplicate.security import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
-from triplicate.sql.core.placement import EVERYWHERE, Placement
 from triplicate.sql.core.role_login import RoleLogin
-from triplicate.sql.hosting.node_registration import NodeRegistration, decode_registration
 from triplicate.sql.storage.local_copies import FILE_NAME
 
 FORMAT = 2
@@ -323,23 +321,6 @@ async def _any_node_runs(client: Client) -> bool:
     except NoNode:
         return False
     return bool(names)
-
-
-async def registered_nodes(client: Client) -> list[NodeRegistration]:
-    """The registered nodes. One whose registration cannot be read, or that left in the meantime, is left out."""
-    tree, root = client.metadata.tree, client.metadata.own_root
-    try:
-        names, _ = await tree.children(own_paths.nodes_path(root))
-    except NoNode:
-        return []
-    found: list[NodeRegistration] = []
-    for name in sorted(names):
-        try:
-            data, _ = await tree.get(own_paths.node_path(root, own_paths.decode_name(name)))
-            found.append(decode_registration(data))
-        except (NoNode, FormatError):
-            continue
-    return found
 
 
 def database_file(directory: str | Path, name: str) -> Path:

@@ -16,7 +16,7 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SessionExpired, TriplicateError
 from triplicate.log import Janitor, Logs, maintain
 from triplicate.metadata import own_paths
-from triplicate.replica import FailureDetector, NodeParts, PeerLoss
+from triplicate.replica import FailureDetector, NodeDirectory, NodeParts, NodeRegistrar, PeerLoss, ensure_node_entry
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, resolve, sleep
 from triplicate.sql.backup.past_databases import PastDatabases
 from triplicate.sql.executor.threads import SharedThreads
@@ -25,8 +25,6 @@ from triplicate.sql.hosting.dropping import purge_dropped
 from triplicate.sql.hosting.hosted_database import NodeResources
 from triplicate.sql.hosting.hosted_databases import HostedDatabases
 from triplicate.sql.hosting.hosting_loop import HostingLoop
-from triplicate.sql.hosting.node_registration import NodeDirectory, NodeRegistrar
-from triplicate.sql.hosting.placed_nodes import ensure_node_entry
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
 PURGE_SHORTEST_S = 1.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from triplicate.errors import SqlError
 from triplicate.metadata import own_paths
-from triplicate.replica import CopyPlace, HostedCopy, NodeParts
+from triplicate.replica import HostedCopy, NodeParts, ReplicaPlace
 from triplicate.security import audit
 from triplicate.sql.backup.past_databases import PastDatabases
 from triplicate.sql.core.audit import AuditEvent, ConnectedClient
@@ -49,7 +49,7 @@ class HostedDatabase(HostedCopy[SqlDatabase]):
         node_path = own_paths.database_path(node.client.metadata.own_root, info.name)
         folder = str(database_file(node.settings.directory, info.name).parent)
         logs = node.logs.acting_for(log_purpose(info))
-        super().__init__(node, logs, CopyPlace("database", info.name, info.log, node_path, folder), replaces_another=replaces_another)
+        super().__init__(node, logs, ReplicaPlace("database", info.name, info.log, node_path, folder), replaces_another=replaces_another)
 
     @property
     def database(self) -> SqlDatabase:

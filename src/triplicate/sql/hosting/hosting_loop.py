@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 
 from triplicate.errors import FormatError, SessionExpired, SqlError, TriplicateError
 from triplicate.metadata import Watch, own_paths
-from triplicate.replica import empty_folder
+from triplicate.replica import empty_folder, node_entry
 from triplicate.runtime import Backoff, TaskScope, first_of, sleep
 from triplicate.sql.hosting.copy_departure import CopyDepartures
 from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, database_names, read_info
 from triplicate.sql.hosting.dropping import is_dropped
 from triplicate.sql.hosting.hosted_database import HostedDatabase, NodeResources
 from triplicate.sql.hosting.hosted_databases import HostedDatabases
-from triplicate.sql.hosting.placed_nodes import node_entry
 from triplicate.sql.storage.local_copies import rename_copy
 
 RETRY_FIRST_S = 0.05

@@ -5,11 +5,10 @@ from __future__ import annotations
 from triplicate.client import Client
 from triplicate.errors import FormatError, NodeExists, NoNode, SqlError, TriplicateError
 from triplicate.metadata import Tree, own_paths
-from triplicate.replica import Role, candidate_of, encode_handover, leader_of
+from triplicate.replica import Role, best_leader, candidate_of, encode_handover, leader_of, listed_nodes
 from triplicate.runtime import deadline_after, shielded, sleep, timeout_at
-from triplicate.sql.core.placement import best_leader
 from triplicate.sql.hosting.database_directory import database_info
-from triplicate.sql.hosting.placed_nodes import listed_nodes, no_such_node
+from triplicate.sql.hosting.node_changes import no_such_node
 from triplicate.sql.hosting.placement_changes import stored_databases
 
 POLL_S = 0.05

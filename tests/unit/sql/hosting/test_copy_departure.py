@@ -11,7 +11,7 @@ import pytest
 from tests.unit.sql.cluster import Cluster, run
 from tests.unit.sql.placement_rig import BY_HAND, create, hosted_by, led_by, play_placed
 from tests.waiting import eventually
-from triplicate.sql.core.placement import Placement
+from triplicate.replica.core.placement import Placement
 from triplicate.sql.hosting import copy_departure, hosting_loop
 from triplicate.sql.hosting.copy_departure import CopyDepartures
 from triplicate.sql.hosting.hosted_database import HostedDatabase
