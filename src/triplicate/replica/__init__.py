@@ -20,7 +20,9 @@ from triplicate.replica.core.placement import (
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import UNREADABLE, Candidate, Election, candidate_of, candidates_of, encode_handover, leader_of
 from triplicate.replica.failure_detector import FailureDetector, PeerLoss
-from triplicate.replica.hosted_copy import HostedCopy, ReplicaPlace
+from triplicate.replica.hosted_copies import HostedCopies
+from triplicate.replica.hosted_copy import HostedCopy
+from triplicate.replica.hosting_loop import HostingLoop
 from triplicate.replica.leader_reads import LeaderReads, LeaseSuccession, SentReads
 from triplicate.replica.node_parts import NodeParts
 from triplicate.replica.node_registration import NodeDirectory, NodeRegistrar, NodeRegistration, decode_registration, registered_nodes
@@ -36,6 +38,7 @@ from triplicate.replica.placed_nodes import (
     placement_version,
 )
 from triplicate.replica.replica import Replica, ReplicaSettings
+from triplicate.replica.replica_directory import ReplicaDirectory, ReplicaInfo
 from triplicate.replica.snapshot_keeper import SnapshotKeeper, SnapshotMachine, StateCopy
 from triplicate.replica.state_machine import STANDS_AT, Role, StateMachine, is_position_mismatch
 
@@ -49,7 +52,9 @@ __all__ = [
     "CopyChange",
     "Election",
     "FailureDetector",
+    "HostedCopies",
     "HostedCopy",
+    "HostingLoop",
     "LeaderMove",
     "LeaderReads",
     "LeaseSuccession",
@@ -64,7 +69,8 @@ __all__ = [
     "PlacedReplica",
     "Placement",
     "Replica",
-    "ReplicaPlace",
+    "ReplicaDirectory",
+    "ReplicaInfo",
     "ReplicaSettings",
     "Role",
     "SentReads",

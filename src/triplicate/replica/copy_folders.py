@@ -1,4 +1,4 @@
-"""The folders of local copies: setting a copy aside, so that another can be built in its place, and deleting it.
+"""The folders of local copies: setting a copy aside, so that another can be built in its place, moving it, and deleting it.
 
 A copy is a folder of files. It is set aside as a whole, by one rename. ``.<name>.aside-1`` beside it is the newest. No database and no
 store can have such a name.
@@ -48,3 +48,20 @@ def empty_folder(disk: Disk, folder: str) -> None:
     if disk.exists(folder):
         for name in disk.names(folder):
             disk.delete(os.path.join(folder, name))
+
+
+def rename_folder(disk: Disk, folder: str, new_file: str) -> bool:
+    """Move the folder of a copy, nothing in which is open; False when there is another copy already. Blocks.
+
+    Args:
+        new_file: the path that a file of the copy is to have, which every copy has.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    if not disk.exists(folder) or disk.exists(new_file):
+        return False
+    new_folder = os.path.dirname(new_file)
+    disk.rename(folder, new_folder)
+    disk.sync_directory(os.path.dirname(new_folder))
+    return True

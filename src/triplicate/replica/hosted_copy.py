@@ -7,6 +7,7 @@ content is wrong, is set aside, and another is built from the log. A copy whose 
 from __future__ import annotations
 
 import asyncio
+import os.path
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -18,6 +19,7 @@ from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import Candidate, Election
 from triplicate.replica.node_parts import NodeParts
 from triplicate.replica.replica import Replica, ReplicaSettings
+from triplicate.replica.replica_directory import Info, ReplicaDirectory
 from triplicate.replica.snapshot_keeper import SnapshotKeeper, SnapshotMachine
 from triplicate.replica.state_machine import Role, StateMachine, is_position_mismatch
 from triplicate.runtime import Backoff, Metrics, TaskScope, deadline_after, shielded, sleep, timeout_at
@@ -27,7 +29,9 @@ FAILED = "failed"
 LAG_INTERVAL_S = 5.0
 READ_FIRST_S = 0.1
 READ_LONGEST_S = 2.0
-"""Bounds, in seconds, of the pause before the replica's node in the metadata is read again after an error."""
+"""Bounds, in seconds, of the pause before the replica's entry is read again after an error."""
+LEAVING_DELAY_S = 1.0
+"""Delay of a copy that this node is to give up, in elections, in favour of the others."""
 WITHDRAW_LIMIT_S = 3.0
 
 
@@ -57,19 +61,6 @@ class HostedMachine(StateMachine, Protocol):
 Machine = TypeVar("Machine", bound=HostedMachine)
 
 
-class ReplicaPlace(NamedTuple):
-    """The replica of which a node has a copy, and where both are."""
-
-    kind: str
-    """``database`` or ``store``: the label of `name` in traces and metrics."""
-    name: str
-    log: str
-    node_path: str
-    """Of the replica's node in the metadata."""
-    folder: str
-    """Of the copy."""
-
-
 class StoppedCopy(NamedTuple):
     """The report of a copy that does not run."""
 
@@ -77,23 +68,39 @@ class StoppedCopy(NamedTuple):
     reason: str
 
 
-class HostedCopy(ABC, Generic[Machine]):
+class HostedCopy(ABC, Generic[Machine, Info]):
     """One copy on this node, with the tasks that run it. `run` it once.
 
     Args:
         logs: those of the node, acting for the replica.
+        on_gone: called when the replica has no entry in the directory any more.
         replaces_another: whether this node has shown a copy of it before, so that the new one must catch up before it serves.
     """
 
-    def __init__(self, parts: NodeParts, logs: Logs, place: ReplicaPlace, *, replaces_another: bool = False) -> None:
+    def __init__(
+        self,
+        parts: NodeParts,
+        logs: Logs,
+        directory: ReplicaDirectory[Info],
+        info: Info,
+        on_gone: Callable[[], None],
+        *,
+        replaces_another: bool = False,
+    ) -> None:
+        self.info = info
         self.leader: Candidate | None = None
+        self.is_leaving = False
+        """Whether this node is to give its copy up."""
         self._node = parts
         self._logs = logs
-        self._place = place
+        self._directory = directory
+        self._on_gone = on_gone
+        self._entry_path = directory.entry_path(info.name)
+        self.folder = os.path.dirname(directory.copy_file(info.name))
         self._election = Election(
             parts.host,
             parts.client.metadata.tree,
-            place.node_path,
+            self._entry_path,
             parts.settings.node_id,
             parts.address,
             delay_s=parts.settings.election_delay_s,
@@ -101,7 +108,7 @@ class HostedCopy(ABC, Generic[Machine]):
             gone=parts.gone,
             lead_delay_s=self._lead_delay_s,
         )
-        self._gauges = _CopyGauges(parts.metrics, place) if parts.metrics is not None else None
+        self._gauges = _CopyGauges(parts.metrics, directory.kind, info.name) if parts.metrics is not None else None
         self._diverged_at: int | None = None
         """Position of the copy when its content was last found to be wrong."""
         self._rebuilds = replaces_another
@@ -113,21 +120,19 @@ class HostedCopy(ABC, Generic[Machine]):
         """The machine that opens the copy. Called by the constructor, and again after each failure."""
 
     @abstractmethod
-    async def _read_entry(self) -> None:
-        """Read the replica's node in the metadata, whenever it may have changed. Raises TriplicateError: the metadata do not answer."""
+    def _entry_changed(self, entry: Info) -> None:
+        """The entry was read again."""
 
     def _lead_delay_s(self) -> float | None:
-        """The delay of this copy in elections; None for a copy that must not lead."""
-        return 0.0
+        """The delay of this copy in elections; None for a copy that never leads."""
+        placement, node = self.info.placement, self._node.settings.node_id
+        if node in placement.readers:
+            return None
+        return LEAVING_DELAY_S if self.is_leaving or not placement.is_chosen(node) else 0.0
 
     @property
     def role(self) -> Role:
         return self.replica.role
-
-    @property
-    def folder(self) -> str:
-        """Of the copy."""
-        return self._place.folder
 
     @property
     def start_position(self) -> int:
@@ -140,14 +145,14 @@ class HostedCopy(ABC, Generic[Machine]):
         return self.replica.opened
 
     def _new_copy(self) -> tuple[Machine, Replica]:
-        parts, settings, log = self._node, self._node.settings, self._place.log
+        parts, settings, log = self._node, self._node.settings, self.info.log
         machine = self._new_machine()
         snapshots = SnapshotKeeper(
             parts.host,
             self._logs,
             log,
             machine.snapshots,
-            self._place.node_path,
+            self._entry_path,
             settings.node_id,
             SnapshotSettings(
                 settings.snapshot_log_bytes,
@@ -190,7 +195,7 @@ class HostedCopy(ABC, Generic[Machine]):
             SessionExpired: the metadata tree was closed.
         """
         try:
-            async with TaskScope(f"{self._place.kind} {self._place.name}") as scope:
+            async with TaskScope(f"{self._directory.kind} {self.info.name}") as scope:
                 scope.spawn(self._retry_forever("leader", self._watch_leader), name="leader")
                 scope.spawn(self._retry_forever("lag", self._measure_lag), name="lag")
                 scope.spawn(self._watch_entry(), name="entry")
@@ -199,11 +204,11 @@ class HostedCopy(ABC, Generic[Machine]):
             await shielded(self.machine.close())
 
     def _trace(self, kind: str, **facts: object) -> None:
-        self._node.host.trace(kind, node=self._node.settings.node_id, **{self._place.kind: self._place.name}, **facts)
+        self._node.host.trace(kind, node=self._node.settings.node_id, **{self._directory.kind: self.info.name}, **facts)
 
     def _backoff(self) -> Backoff:
         first_s, longest_s = self._node.settings.restart_first_s, self._node.settings.restart_longest_s
-        chance = self._node.host.entropy.stream(f"node.restart.{self._place.kind}.{self._place.name}")
+        chance = self._node.host.entropy.stream(f"node.restart.{self._directory.kind}.{self.info.name}")
         return Backoff(min(first_s, longest_s), longest_s, chance)
 
     async def _retry_forever(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
@@ -240,7 +245,7 @@ class HostedCopy(ABC, Generic[Machine]):
 
     async def _run_replica(self) -> Exception | None:
         """Run the replica until it ends; the error that ended it, None where it has diverged."""
-        async with TaskScope(f"copy of {self._place.name}") as scope:
+        async with TaskScope(f"copy of {self.info.name}") as scope:
             scope.spawn(self.machine.run_beside(), name="machine")
             if self._rebuilds:
                 scope.spawn(self._catch_up(), name="catch up")
@@ -273,9 +278,9 @@ class HostedCopy(ABC, Generic[Machine]):
         return StoppedCopy(Role.DIVERGED.value, reason)
 
     async def _set_aside(self, reason: str) -> None:
-        worker = self._node.host.new_worker(f"{self._place.kind}-{self._place.name}-aside")
+        worker = self._node.host.new_worker(f"{self._directory.kind}-{self.info.name}-aside")
         try:
-            place = await worker.run(set_aside_folder, self._node.host.disk, self._place.folder, self._node.settings.copies_kept)
+            place = await worker.run(set_aside_folder, self._node.host.disk, self.folder, self._node.settings.copies_kept)
         except OSError as error:
             # The copy stays. It is found wrong again when it is opened, and this is tried again.
             self._trace("node.copy_not_set_aside", error=repr(error))
@@ -288,7 +293,7 @@ class HostedCopy(ABC, Generic[Machine]):
         """Report for a time in seconds, or until cancelled with None."""
         clock = self._node.host.clock
         try:
-            async with TaskScope(f"report of {self._place.name}") as scope:
+            async with TaskScope(f"report of {self.info.name}") as scope:
                 scope.spawn(self._retry_forever("report", lambda: self._report(report)), name="report")
                 while seconds is None:
                     await sleep(clock, self._node.settings.restart_longest_s)
@@ -319,7 +324,7 @@ class HostedCopy(ABC, Generic[Machine]):
         while end is None or self.machine.position < end:
             if end is None:
                 try:
-                    end = await self._logs.end_offset(self._place.log)
+                    end = await self._logs.end_offset(self.info.log)
                 except TriplicateError as error:
                     self._trace("node.retry", during="end of the log", error=repr(error))
             await sleep(clock, interval_s)
@@ -331,7 +336,7 @@ class HostedCopy(ABC, Generic[Machine]):
 
     async def _watch_leader(self) -> None:
         """Keep `leader` up to date, for hints to clients."""
-        watch = self._node.client.metadata.tree.watch(f"{self._place.node_path}/leader")
+        watch = self._node.client.metadata.tree.watch(f"{self._entry_path}/leader")
         try:
             while True:
                 try:
@@ -343,15 +348,22 @@ class HostedCopy(ABC, Generic[Machine]):
         finally:
             watch.close()
 
+    async def _read_entry(self) -> None:
+        entry = await self._directory.read(self.info.name)
+        if entry is None or entry.identity != self.info.identity:
+            self._on_gone()
+        else:
+            self._entry_changed(entry)
+
     async def _watch_entry(self) -> None:
-        """Follow the replica's node. While the metadata do not answer, the copy goes on with what was read last.
+        """Follow the replica's entry. While the metadata do not answer, the copy goes on with what was read last.
 
         Raises:
             SessionExpired: the metadata tree was closed.
         """
         host = self._node.host
-        watch = self._node.client.metadata.tree.watch(self._place.node_path)
-        backoff = Backoff(READ_FIRST_S, READ_LONGEST_S, host.entropy.stream(f"node.entry.{self._place.name}"))
+        watch = self._node.client.metadata.tree.watch(self._entry_path)
+        backoff = Backoff(READ_FIRST_S, READ_LONGEST_S, host.entropy.stream(f"node.entry.{self.info.name}"))
         try:
             while True:
                 try:
@@ -379,8 +391,7 @@ class HostedCopy(ABC, Generic[Machine]):
 
 
 class _CopyGauges:
-    def __init__(self, metrics: Metrics, place: ReplicaPlace) -> None:
-        kind, name = place.kind, place.name
+    def __init__(self, metrics: Metrics, kind: str, name: str) -> None:
         role = metrics.gauge(f"triplicate_{kind}_role", "1 for the role that this node's copy is in, 0 for others.", (kind, "role"))
         self._roles = {one: role.labels(name, one.value) for one in Role}
         self._diverged = metrics.gauge(

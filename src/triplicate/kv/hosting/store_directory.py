@@ -10,6 +10,7 @@ that was interrupted is finished by another drop.
 from __future__ import annotations
 
 import json
+import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -28,9 +29,10 @@ from triplicate.errors import (
     StoreExists,
     StoreUnavailable,
 )
+from triplicate.kv.storage.copy_folder import ROCKS_FILE, store_folder
 from triplicate.log import Logs, Purpose, PurposeKind
 from triplicate.metadata import DeleteNode, Tree, TreeOperation, own_paths
-from triplicate.replica import Candidate, Role, candidates_of, leader_of
+from triplicate.replica import EVERYWHERE, Candidate, Placement, Role, candidates_of, leader_of
 from triplicate.runtime import sleep
 
 FORMAT = 1
@@ -62,6 +64,11 @@ class StoreInfo:
     """Id of the node that leads it now."""
     nodes: Sequence[Candidate] = ()
     """The nodes that hold a copy now, with their addresses and positions."""
+
+    @property
+    def placement(self) -> Placement:
+        """Every node has a copy."""
+        return EVERYWHERE
 
     @property
     def is_led(self) -> bool:
@@ -204,6 +211,47 @@ async def drop_store(client: Client, name: str, logs: Logs | None = None) -> Sto
         except (NotEmpty, NoNode, BadVersion):
             await sleep(clock, POLL_S)  # Candidates come and go.
     raise StoreUnavailable(f"store {name!r} has no log any more, and its node in the metadata is changed all the time; drop it again")
+
+
+class StoreDirectory:
+    """Implements `replica.ReplicaDirectory` for stores.
+
+    Args:
+        folder: the directory of this node.
+    """
+
+    kind = "store"
+
+    def __init__(self, client: Client, logs: Logs, folder: str) -> None:
+        self._client = client
+        self._logs = logs
+        self._folder = folder
+        self.list_path = own_paths.stores_path(client.metadata.own_root)
+
+    def entry_path(self, name: str) -> str:
+        return own_paths.store_path(self._client.metadata.own_root, name)
+
+    def copy_file(self, name: str) -> str:
+        return os.path.join(store_folder(self._folder, name), ROCKS_FILE)
+
+    async def names(self) -> list[str]:
+        return await store_names(self._client)
+
+    async def read(self, name: str) -> StoreInfo | None:
+        """A store, unless it is being dropped."""
+        found = await _stored(self._client.metadata.tree, self.entry_path(name))
+        return None if found is None or found.info.is_dropping else found.info
+
+    async def is_dropped(self, info: StoreInfo) -> bool:
+        """A store that is not listed any more was dropped if its log is gone, which is deleted first."""
+        found = await _stored(self._client.metadata.tree, self.entry_path(info.name))
+        if found is not None and found.info.identity == info.identity:
+            return found.info.is_dropping
+        try:
+            await self._logs.head(info.log)
+        except NoSuchLog:
+            return True
+        return False
 
 
 async def _mark_dropping(tree: Tree, path: str, name: str) -> StoreInfo:

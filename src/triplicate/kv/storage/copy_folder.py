@@ -12,6 +12,8 @@ from triplicate.replica import empty_folder
 from triplicate.runtime import Disk
 
 OUTGOING, INCOMING, REPLACED = "snapshot", "restore", "replaced"
+ROCKS_FILE = "CURRENT"
+"""A file that every copy of RocksDB has."""
 
 
 def store_folder(directory: str, name: str) -> str:

@@ -266,10 +266,15 @@ async def read_info(client: Client, name: str) -> DatabaseInfo:
     Raises:
         SqlError: 3D000, there is none.
     """
-    found = await _read(client.metadata.tree, own_paths.database_path(client.metadata.own_root, name))
+    found = await find_info(client, name)
     if found is None:
         raise _no_such_database(name)
     return found
+
+
+async def find_info(client: Client, name: str) -> DatabaseInfo | None:
+    """As `read_info`; None if there is none."""
+    return await _read(client.metadata.tree, own_paths.database_path(client.metadata.own_root, name))
 
 
 async def database_info(client: Client, name: str) -> DatabaseInfo:

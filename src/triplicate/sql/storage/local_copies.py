@@ -1,19 +1,16 @@
-"""A node's local copies as files: recognising damage, moving a copy, and comparing a suspected copy with the log.
+"""A node's local copies as files: recognising damage, and comparing a suspected copy with the log.
 
-A copy is the folder ``databases/<name>`` with the SQLite file and SQLite's files beside it. It is moved as a whole, since the file is
-worthless without its write-ahead log.
+A copy is the folder ``databases/<name>`` with the SQLite file and SQLite's files beside it.
 """
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Callable
 from typing import TypeVar
 
 import apsw
 
 from triplicate.errors import Diverged, EnvironmentFault
-from triplicate.runtime import Disk
 from triplicate.sql.core.records import decode_header
 from triplicate.sql.storage.applier import LogBatch
 from triplicate.sql.storage.sqlite_file import read_state
@@ -73,16 +70,3 @@ def verify_last_batch(connection: apsw.Connection, batch: LogBatch | None) -> No
                 f"{where} is batch {header.batch} of epoch {header.epoch}, this copy applied batch {state.batch} of epoch {epoch} last"
             )
     connection.execute("update triplicate_state set diverged = null")
-
-
-def rename_copy(disk: Disk, folder: str, new_folder: str) -> bool:
-    """Move the folder of a copy that is not open; False when the new one has a copy already. Blocks.
-
-    Raises:
-        OSError: the disk fails.
-    """
-    if not disk.exists(folder) or disk.exists(os.path.join(new_folder, FILE_NAME)):
-        return False
-    disk.rename(folder, new_folder)
-    disk.sync_directory(os.path.dirname(new_folder))
-    return True
