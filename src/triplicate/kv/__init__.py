@@ -56,6 +56,7 @@ from triplicate.kv.hosting.store_directory import (
     store_info,
     store_names,
 )
+from triplicate.kv.hosting.store_leaders import choose_store_leader, move_store_leader, placed_stores
 from triplicate.kv.resp.core.replies import ErrorReply, Push, Reply
 from triplicate.kv.resp.resp_client import RespClient
 from triplicate.kv.resp.resp_connections import RespLimits
@@ -114,8 +115,11 @@ __all__ = [
     "VersionIs",
     "When",
     "bounded",
+    "choose_store_leader",
     "create_store",
     "drop_store",
+    "move_store_leader",
+    "placed_stores",
     "read_store",
     "session",
     "store_info",

@@ -18,11 +18,12 @@ from triplicate.replica.core.placement import (
     shortages,
 )
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
-from triplicate.replica.election import UNREADABLE, Candidate, Election, candidate_of, candidates_of, encode_handover, leader_of
+from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of
 from triplicate.replica.failure_detector import FailureDetector, PeerLoss
 from triplicate.replica.hosted_copies import HostedCopies
 from triplicate.replica.hosted_copy import HostedCopy
 from triplicate.replica.hosting_loop import HostingLoop
+from triplicate.replica.leader_handover import hand_leader_over
 from triplicate.replica.leader_reads import LeaderReads, LeaseSuccession, SentReads
 from triplicate.replica.node_parts import NodeParts
 from triplicate.replica.node_registration import NodeDirectory, NodeRegistrar, NodeRegistration, decode_registration, registered_nodes
@@ -80,15 +81,14 @@ __all__ = [
     "StateCopy",
     "StateMachine",
     "best_leader",
-    "candidate_of",
     "candidates_of",
     "decode_registration",
     "empty_folder",
     "encode_entry",
-    "encode_handover",
     "ensure_node_entry",
     "ensure_path",
     "expected_nodes",
+    "hand_leader_over",
     "is_position_mismatch",
     "leader_of",
     "listed_nodes",

@@ -9,6 +9,7 @@ from triplicate.config import StoreSettings
 from triplicate.kv.engine.replicated_store import ReplicatedStore
 from triplicate.kv.hosting.hosted_store import HostedStore
 from triplicate.kv.hosting.store_directory import StoreDirectory, StoreInfo
+from triplicate.kv.hosting.store_leaders import move_leaders_away
 from triplicate.metadata import own_paths
 from triplicate.replica import HostedCopies, HostingLoop, NodeParts
 from triplicate.runtime import TaskScope, resolve
@@ -43,6 +44,7 @@ class HostedStores(HostedCopies[ReplicatedStore, StoreInfo]):
                 await loop.open_all()
                 self.complete()
                 resolve(opened, None)
+                scope.spawn(move_leaders_away(parts, self), name="leaders")
                 await loop.run()
         finally:
             opened.cancel()

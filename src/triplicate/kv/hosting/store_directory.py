@@ -172,7 +172,7 @@ async def read_store(client: Client, name: str) -> StoreInfo:
     """The identity of a store and its log. Raises NoSuchStore."""
     found = await _stored(client.metadata.tree, own_paths.store_path(client.metadata.own_root, name))
     if found is None:
-        raise _missing(name)
+        raise missing_store(name)
     return found.info
 
 
@@ -267,7 +267,7 @@ async def _mark_dropping(tree: Tree, path: str, name: str) -> StoreInfo:
         except BadVersion:
             continue
         return dropping
-    raise _missing(name)
+    raise missing_store(name)
 
 
 async def _beneath(tree: Tree, path: str) -> list[TreeOperation]:
@@ -291,5 +291,6 @@ def _exists(name: str) -> StoreExists:
     return StoreExists(f"store {name!r} exists already; choose another name, or drop it: triplicate kv drop {name}")
 
 
-def _missing(name: str) -> NoSuchStore:
+def missing_store(name: str) -> NoSuchStore:
+    """The error for a name that no store has."""
     return NoSuchStore(f"there is no store {name!r}; triplicate kv list shows those that exist")

@@ -142,16 +142,18 @@ async def new_placement(client: Client, name: str, placement: Placement) -> Plac
     return placement
 
 
-async def drain_node(client: Client, name: str) -> NodeEntry:
+async def drain_node(client: Client, name: str, others: Sequence[PlacedReplica] = ()) -> NodeEntry:
     """Let a node give up its leaders and its copies. The balancer moves them to other nodes.
+
+    Args:
+        others: replicas besides the databases, which must not be left without nodes either.
 
     Raises:
         SqlError: 42704, no such node; 55000, too few nodes would be left for a database, and nothing is changed.
     """
 
     async def check(nodes: Sequence[ListedNode]) -> None:
-        databases = [one.placed for one in await stored_databases(client)]
-        short = shortages(databases, [one.placed() for one in nodes])
+        short = shortages([*await placed_databases(client), *others], [one.placed() for one in nodes])
         if short:
             named = ", ".join(f"{one.name} ({one.expected} expected, {one.able} possible)" for one in short[:NAMED_MAX])
             rest = f" and {len(short) - NAMED_MAX} more" if len(short) > NAMED_MAX else ""
