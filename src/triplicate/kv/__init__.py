@@ -48,7 +48,6 @@ from triplicate.kv.engine.replicated_store import ReplicatedStore
 from triplicate.kv.hosting.hosted_stores import HostedStores
 from triplicate.kv.hosting.store_directory import (
     LEASE_S,
-    LONGEST_LEASE_S,
     StoreInfo,
     create_store,
     drop_store,
@@ -62,6 +61,7 @@ from triplicate.kv.resp.resp_client import RespClient
 from triplicate.kv.resp.resp_connections import RespLimits
 from triplicate.kv.resp.resp_security import RespSecurity
 from triplicate.kv.resp.resp_server import RespServer
+from triplicate.replica import LONGEST_LEASE_S
 
 __all__ = [
     "ALL_KEYS",

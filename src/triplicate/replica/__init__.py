@@ -40,12 +40,14 @@ from triplicate.replica.placed_nodes import (
 )
 from triplicate.replica.replica import Replica, ReplicaSettings
 from triplicate.replica.replica_directory import ReplicaDirectory, ReplicaInfo
+from triplicate.replica.replica_entries import LONGEST_LEASE_S, check_lease, create_with_log, deletions_of, names_beneath
 from triplicate.replica.snapshot_keeper import SnapshotKeeper, SnapshotMachine, StateCopy
 from triplicate.replica.state_machine import STANDS_AT, Role, StateMachine, is_position_mismatch
 
 __all__ = [
     "COPIES_MAX",
     "EVERYWHERE",
+    "LONGEST_LEASE_S",
     "STANDS_AT",
     "UNREADABLE",
     "WEIGHT_MAX",
@@ -82,7 +84,10 @@ __all__ = [
     "StateMachine",
     "best_leader",
     "candidates_of",
+    "check_lease",
+    "create_with_log",
     "decode_registration",
+    "deletions_of",
     "empty_folder",
     "encode_entry",
     "ensure_node_entry",
@@ -93,6 +98,7 @@ __all__ = [
     "leader_of",
     "listed_nodes",
     "may_leave",
+    "names_beneath",
     "node_entry",
     "placement_change",
     "placement_version",

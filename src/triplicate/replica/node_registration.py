@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from triplicate.client import Client
 from triplicate.errors import BadVersion, EnvironmentFault, FormatError, NodeExists, NoNode, SessionExpired, TriplicateError
 from triplicate.metadata import Tree, own_paths
+from triplicate.replica.replica_entries import names_beneath
 from triplicate.runtime import Backoff, Disk, Host, deadline_after, first_of, shielded, sleep, sleep_until, timeout_at
 
 FORMAT = 1
@@ -150,12 +151,8 @@ def decode_registration(data: bytes) -> NodeRegistration:
 async def registered_nodes(client: Client) -> list[NodeRegistration]:
     """The registered nodes. One whose registration cannot be read, or that left in the meantime, is left out."""
     tree, root = client.metadata.tree, client.metadata.own_root
-    try:
-        names, _ = await tree.children(own_paths.nodes_path(root))
-    except NoNode:
-        return []
     found: list[NodeRegistration] = []
-    for name in sorted(names):
+    for name in await names_beneath(tree, own_paths.nodes_path(root)):
         try:
             data, _ = await tree.get(own_paths.node_path(root, own_paths.decode_name(name)))
             found.append(decode_registration(data))

@@ -15,6 +15,7 @@ from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
 from triplicate.metadata import CreateNode, SetData, Tree, own_paths
 from triplicate.replica.core.placement import PlacedNode
 from triplicate.replica.node_registration import registered_nodes
+from triplicate.replica.replica_entries import names_beneath
 
 FORMAT = 1
 NORMAL = "normal"
@@ -128,10 +129,7 @@ async def listed_nodes(client: Client) -> list[ListedNode]:
         FormatError: an entry was written by a later release.
     """
     tree, folder = client.metadata.tree, own_paths.placed_nodes_path(client.metadata.own_root)
-    try:
-        names, _ = await tree.children(folder)
-    except NoNode:
-        names = []
+    names = await names_beneath(tree, folder)
     found = {name: ListedNode(await node_entry(client, name)) for name in map(own_paths.decode_name, names)}
     for one in await registered_nodes(client):
         entry = found[one.node_id].entry if one.node_id in found else NodeEntry(one.node_id)

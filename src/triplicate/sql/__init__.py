@@ -1,7 +1,7 @@
 """The replicated SQL database: SQLite as the state machine, an ordered row log as its input."""
 
 from triplicate.config.node_settings import NodeSettings
-from triplicate.replica import EVERYWHERE, ListedNode, NodeEntry, PlacedReplica, Placement, listed_nodes, registered_nodes
+from triplicate.replica import EVERYWHERE, LONGEST_LEASE_S, ListedNode, NodeEntry, PlacedReplica, Placement, listed_nodes, registered_nodes
 from triplicate.sql.backup.core.manifest import Manifest as BackupManifest
 from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction, Target, parse_number, parse_time
 from triplicate.sql.core.column_codec import Value
@@ -46,7 +46,6 @@ from triplicate.sql.hosting.database_backups import (
 )
 from triplicate.sql.hosting.database_directory import (
     LEASE_S,
-    LONGEST_LEASE_S,
     Administrator,
     DatabaseInfo,
     create_database,

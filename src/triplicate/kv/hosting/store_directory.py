@@ -18,10 +18,8 @@ from typing import NamedTuple
 from triplicate.client import Client
 from triplicate.config.log_settings import LogSettings
 from triplicate.errors import (
-    ArgumentError,
     BadVersion,
     FormatError,
-    NodeExists,
     NoNode,
     NoSuchLog,
     NoSuchStore,
@@ -31,14 +29,24 @@ from triplicate.errors import (
 )
 from triplicate.kv.storage.copy_folder import ROCKS_FILE, store_folder
 from triplicate.log import Logs, Purpose, PurposeKind
-from triplicate.metadata import DeleteNode, Tree, TreeOperation, own_paths
-from triplicate.replica import EVERYWHERE, Candidate, Placement, Role, candidates_of, leader_of
+from triplicate.metadata import Tree, own_paths
+from triplicate.replica import (
+    EVERYWHERE,
+    Candidate,
+    Placement,
+    Role,
+    candidates_of,
+    check_lease,
+    create_with_log,
+    deletions_of,
+    leader_of,
+    names_beneath,
+)
 from triplicate.runtime import sleep
 
 FORMAT = 1
 LEASE_S = 0.75
 """Default lease of a store, in seconds: how long its leader answers reads on its own."""
-LONGEST_LEASE_S = 60.0
 IDENTITY_SIZE = 16
 NODES_LEAVE_S = 5.0
 """Time that a drop waits for the nodes to end the store, seconds. Nodes that do not answer do not delay it longer."""
@@ -136,36 +144,30 @@ async def create_store(
     Raises:
         StoreExists. ArgumentError: the name or the lease is not valid, or `settings` has retention, which snapshots decide.
     """
-    if not 0 <= lease_s <= LONGEST_LEASE_S:
-        raise ArgumentError(f"a lease has 0 to {LONGEST_LEASE_S:g} s, not {lease_s:g}")
+    check_lease(lease_s)
     path = own_paths.store_path(client.metadata.own_root, name)
-    tree: Tree = client.metadata.tree
-    if await tree.exists(path) is not None:
-        raise _exists(name)
     identity = client.host.entropy.stream("kv.store").randbytes(IDENTITY_SIZE)
     created_ms = client.host.clock.wall_us() // 1000
     info = StoreInfo(name, identity, f"store.{name}.{identity[:4].hex()}", created_ms, round(lease_s * 1000))
-    purpose = log_purpose(info)
-    logs = (logs or Logs(client)).acting_for(purpose)
-    await logs.create(info.log, settings, purpose=purpose, key_id=key_id)
-    try:
-        await tree.create(path, encode_info(info), parents=True)
-    except NodeExists:
-        found = await _stored(tree, path)
-        if found is not None and found.info == info:
-            return info  # The creation was applied, the connection was lost, and the metadata driver repeated it.
-        await logs.delete(info.log)
-        raise _exists(name) from None
+    is_made = await create_with_log(
+        client.metadata.tree,
+        path,
+        encode_info(info),
+        lambda data: decode_info(data).identity == identity,
+        logs or Logs(client),
+        info.log,
+        settings,
+        purpose=log_purpose(info),
+        key_id=key_id,
+    )
+    if not is_made:
+        raise StoreExists(f"store {name!r} exists already; choose another name, or drop it: triplicate kv drop {name}")
     return info
 
 
 async def store_names(client: Client) -> list[str]:
     """Names of all stores, sorted."""
-    try:
-        names, _ = await client.metadata.tree.children(own_paths.stores_path(client.metadata.own_root))
-    except NoNode:
-        return []
-    return sorted(names)
+    return await names_beneath(client.metadata.tree, own_paths.stores_path(client.metadata.own_root))
 
 
 async def read_store(client: Client, name: str) -> StoreInfo:
@@ -207,7 +209,7 @@ async def drop_store(client: Client, name: str, logs: Logs | None = None) -> Sto
         if found is None or found.info.identity != info.identity:
             return info
         try:
-            await tree.multi([*await _beneath(tree, path), DeleteNode(path, found.version)])
+            await tree.multi(await deletions_of(tree, path, found.version))
         except (NotEmpty, NoNode, BadVersion):
             await sleep(clock, POLL_S)  # Candidates come and go.
     raise StoreUnavailable(f"store {name!r} has no log any more, and its node in the metadata is changed all the time; drop it again")
@@ -270,25 +272,12 @@ async def _mark_dropping(tree: Tree, path: str, name: str) -> StoreInfo:
     raise missing_store(name)
 
 
-async def _beneath(tree: Tree, path: str) -> list[TreeOperation]:
-    """Deletions of everything beneath a node, children before their parents."""
-    operations: list[TreeOperation] = []
-    names, _ = await tree.children(path)
-    for name in names:
-        operations += [*await _beneath(tree, f"{path}/{name}"), DeleteNode(f"{path}/{name}")]
-    return operations
-
-
 async def _stored(tree: Tree, path: str) -> StoredInfo | None:
     try:
         data, stat = await tree.get(path)
     except NoNode:
         return None
     return StoredInfo(decode_info(data), stat.version) if data else None
-
-
-def _exists(name: str) -> StoreExists:
-    return StoreExists(f"store {name!r} exists already; choose another name, or drop it: triplicate kv drop {name}")
 
 
 def missing_store(name: str) -> NoSuchStore:
