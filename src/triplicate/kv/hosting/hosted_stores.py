@@ -36,7 +36,7 @@ class HostedStores(HostedCopies[ReplicatedStore, StoreInfo]):
         await opened
 
     async def _host(self, parts: NodeParts, opened: asyncio.Future[None]) -> None:
-        metadata, directory = parts.client.metadata, StoreDirectory(parts.client, parts.logs, parts.settings.directory)
+        metadata, directory = parts.client.metadata, StoreDirectory(parts.client, parts.settings.directory)
         watches = [metadata.tree.watch(path) for path in (directory.list_path, own_paths.placement_path(metadata.own_root))]
         try:
             async with TaskScope(f"stores of {parts.settings.node_id}") as scope:

@@ -224,10 +224,11 @@ class StoreDirectory:
 
     kind = "store"
 
-    def __init__(self, client: Client, logs: Logs, folder: str) -> None:
+    def __init__(self, client: Client, folder: str) -> None:
         self._client = client
-        self._logs = logs
         self._folder = folder
+        self._dropping: set[bytes] = set()
+        """Identities of the stores that were marked when they were read."""
         self.list_path = own_paths.stores_path(client.metadata.own_root)
 
     def entry_path(self, name: str) -> str:
@@ -242,18 +243,15 @@ class StoreDirectory:
     async def read(self, name: str) -> StoreInfo | None:
         """A store, unless it is being dropped."""
         found = await _stored(self._client.metadata.tree, self.entry_path(name))
-        return None if found is None or found.info.is_dropping else found.info
+        if found is not None and found.info.is_dropping:
+            self._dropping.add(found.info.identity)
+            return None
+        return None if found is None else found.info
 
     async def is_dropped(self, info: StoreInfo) -> bool:
-        """A store that is not listed any more was dropped if its log is gone, which is deleted first."""
-        found = await _stored(self._client.metadata.tree, self.entry_path(info.name))
-        if found is not None and found.info.identity == info.identity:
-            return found.info.is_dropping
-        try:
-            await self._logs.head(info.log)
-        except NoSuchLog:
-            return True
-        return False
+        """Whether this node has seen the mark of the drop. Otherwise the entry may be missing since the metadata were lost and restored."""
+        await self.read(info.name)
+        return info.identity in self._dropping
 
 
 async def _mark_dropping(tree: Tree, path: str, name: str) -> StoreInfo:
