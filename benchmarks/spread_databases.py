@@ -23,7 +23,7 @@ from benchmarks.node_load import load_average, save, say, stop, with_client
 from triplicate.cli import LocalCluster, local_cluster
 from triplicate.client import Client
 from triplicate.runtime import map_bounded
-from triplicate.sql import PlacedDatabase, Placement, create_database, drain_node, placed_databases
+from triplicate.sql import PlacedReplica, Placement, create_database, drain_node, placed_databases
 
 NODES = ("node-1", "node-2", "node-3")
 POLL_S = 1.0
@@ -31,11 +31,11 @@ LIMIT_S = 1800.0
 CREATED_AT_ONCE = 8
 
 
-def facts_of(cluster: LocalCluster) -> list[PlacedDatabase]:
+def facts_of(cluster: LocalCluster) -> list[PlacedReplica]:
     return with_client(cluster.folder.metadata_uri, placed_databases)
 
 
-def waited(cluster: LocalCluster, holds: Callable[[list[PlacedDatabase]], bool], awaited: str) -> float:
+def waited(cluster: LocalCluster, holds: Callable[[list[PlacedReplica]], bool], awaited: str) -> float:
     """Seconds until a condition of the databases holds."""
     began = time.perf_counter()
     while not holds(found := facts_of(cluster)):
@@ -47,24 +47,24 @@ def waited(cluster: LocalCluster, holds: Callable[[list[PlacedDatabase]], bool],
     return round(seconds, 1)
 
 
-def leaders(databases: list[PlacedDatabase]) -> dict[str, int]:
+def leaders(databases: list[PlacedReplica]) -> dict[str, int]:
     counts = Counter(one.leader or "none" for one in databases)
     return dict(sorted(counts.items()))
 
 
-def copies(databases: list[PlacedDatabase]) -> dict[str, int]:
+def copies(databases: list[PlacedReplica]) -> dict[str, int]:
     return dict(sorted(Counter(node for one in databases for node in one.served_on).items()))
 
 
-def are_served(count: int, copies_of_each: int) -> Callable[[list[PlacedDatabase]], bool]:
+def are_served(count: int, copies_of_each: int) -> Callable[[list[PlacedReplica]], bool]:
     """Whether all databases are led, and have their copies."""
     return lambda found: len(found) == count and all(one.leader and len(one.served_on) >= copies_of_each for one in found)
 
 
-def are_even(nodes: tuple[str, ...]) -> Callable[[list[PlacedDatabase]], bool]:
+def are_even(nodes: tuple[str, ...]) -> Callable[[list[PlacedReplica]], bool]:
     """Whether each of the nodes leads nearly as many as the others."""
 
-    def check(found: list[PlacedDatabase]) -> bool:
+    def check(found: list[PlacedReplica]) -> bool:
         counts = leaders(found)
         led = [counts.get(node, 0) for node in nodes]
         return sum(led) == len(found) and max(led) - min(led) <= max(1, 0.1 * len(found) / len(nodes))

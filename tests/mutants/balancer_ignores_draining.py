@@ -11,7 +11,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.core.placement import PlacedNode
+    from triplicate.replica.core.placement import PlacedNode
 
     patch(PlacedNode, "is_able", property(lambda self: self.is_registered))
     patch(PlacedNode, "keeps", property(lambda self: not self.is_gone))

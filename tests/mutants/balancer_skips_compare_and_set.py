@@ -13,8 +13,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.client import Client
     from triplicate.metadata import SetData
     from triplicate.metadata.core.tree import ANY_VERSION
+    from triplicate.replica.placed_nodes import placement_change
     from triplicate.sql.hosting import balancer
-    from triplicate.sql.hosting.placed_nodes import placement_change
 
     def unchecked(client: Client, version: int) -> SetData:
         return replace(placement_change(client, version), version=ANY_VERSION)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.runtime.real_disk import RealDisk
 
-TESTS = ["tests/unit/sql/hosting/test_node_registration_names.py::test_a_directory_belongs_to_one_process"]
+TESTS = ["tests/unit/replica/test_node_registration_names.py::test_a_directory_belongs_to_one_process"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.kv.engine.store_leadership import StoreLeadership
+from triplicate.replica import LeaderReads
 
 TESTS = ["tests/unit/kv/engine/test_replicated_store.py::test_a_deposed_leader_answers_nothing_after_its_lease"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(StoreLeadership, "is_confirmed", lambda self: self._over is None)
+    patch(LeaderReads, "is_confirmed", lambda self: not self._is_over)

@@ -8,6 +8,6 @@ TESTS = ["tests/unit/sql/hosting/test_balancer.py::test_a_database_has_copies_on
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.core.placement import Placement
+    from triplicate.replica.core.placement import Placement
 
     patch(Placement, "assigns", lambda self, node, *, is_draining: True)

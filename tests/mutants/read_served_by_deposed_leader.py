@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
-from triplicate.sql.engine.leadership import Leadership
+from triplicate.replica import LeaderReads
 
 TESTS = ["tests/unit/sql/hosting/test_database_node.py::test_a_deposed_leader_serves_no_read"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def at_once(self: Leadership) -> None:
-        return
+    def at_once(self: LeaderReads) -> asyncio.Future[None]:
+        proof: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        proof.set_result(None)
+        return proof
 
-    patch(Leadership, "barrier", at_once)
+    patch(LeaderReads, "proof", at_once)

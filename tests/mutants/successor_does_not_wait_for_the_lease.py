@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql import SqlDatabase
+from triplicate.replica import LeaseSuccession
 
 TESTS = [
     "tests/unit/sql/engine/test_leadership_lease.py::test_a_successor_waits_for_the_lease_and_the_error_of_clocks_before_it_appends_or_answers",
@@ -13,7 +13,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def at_once(self: SqlDatabase, epoch: int, since: float) -> None:
+    async def at_once(self: LeaseSuccession, epoch: int, since: float) -> None:
         return
 
-    patch(SqlDatabase, "_outwait_predecessor", at_once)
+    patch(LeaseSuccession, "outwait_predecessor", at_once)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from triplicate.errors import NoNode
 from triplicate.metadata import CreateNode, DeleteNode
-from triplicate.sql.hosting.node_registration import NodeRegistrar, NodeRegistration, encode_registration
+from triplicate.replica.node_registration import NodeRegistrar, NodeRegistration, encode_registration
 
-TESTS = ["tests/unit/sql/hosting/test_node_registration_names.py::test_two_living_nodes_of_one_name_are_refused"]
+TESTS = ["tests/unit/replica/test_node_registration_names.py::test_two_living_nodes_of_one_name_are_refused"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

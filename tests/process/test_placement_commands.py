@@ -30,6 +30,36 @@ def all_nodes(uri: str) -> str:
 
 
 @pytest.mark.deep
+def test_leaders_and_copies_of_stores_follow_the_commands(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "3", "--nodes", "2") as up:
+        uri = up.uri
+
+        def basket() -> Any:
+            return json_at_once("kv", "show", "basket", uri=uri)
+
+        def counted() -> dict[str, tuple[int, int]]:
+            return {one["node"]: (one["store_leaders"], one["store_copies"]) for one in json_at_once("node", "list", uri=uri)}
+
+        wait_until(lambda: len(listed(uri)) == 2, 30.0, "two nodes are listed")
+        at_once("kv", "create", "basket", uri=uri)
+        wait_until(lambda: basket()["leader"] is not None and len(basket()["nodes"]) == 2, 30.0, "two nodes have copies")
+        first = basket()["leader"]
+        (other,) = {one["node"] for one in basket()["nodes"]} - {first}
+        assert f"node {other} leads store basket" in at_once("kv", "move-leader", "basket", uri=uri).stderr
+        assert counted() == {first: (0, 1), other: (1, 1)}
+        refused = at_once("kv", "move-leader", "basket", "node-9", uri=uri, check=False)
+        assert refused.returncode == 1
+        assert "there is no node 'node-9'" in refused.stderr
+        at_once("node", "drain", other, "--wait", uri=uri)
+        assert counted() == {first: (1, 1), other: (0, 0)}
+        refused = at_once("node", "drain", first, uri=uri, check=False)
+        assert refused.returncode == 1
+        assert "too few nodes would be left for the copies of basket (1 expected, 0 possible)" in refused.stderr
+        at_once("node", "undrain", other, uri=uri)
+        wait_until(lambda: counted()[other] == (0, 1), 30.0, "the copy comes back")
+
+
+@pytest.mark.deep
 def test_copies_leaders_and_nodes_follow_the_commands(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "3", "--nodes", "3") as up:
         uri = up.uri

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplicate.sql.core.placement import (
-    PlacedDatabase,
+from triplicate.replica.core.placement import (
     PlacedNode,
+    PlacedReplica,
     Placement,
     may_leave,
     plan_copies,
@@ -35,7 +35,7 @@ def node_lists(draw: st.DrawFn) -> list[PlacedNode]:
 
 
 @st.composite
-def databases_on(draw: st.DrawFn, nodes: list[PlacedNode]) -> list[PlacedDatabase]:
+def databases_on(draw: st.DrawFn, nodes: list[PlacedNode]) -> list[PlacedReplica]:
     names = [node.name for node in nodes]
     found = []
     for number in range(draw(st.integers(0, 12))):
@@ -45,12 +45,12 @@ def databases_on(draw: st.DrawFn, nodes: list[PlacedNode]) -> list[PlacedDatabas
         served = draw(st.sets(st.sampled_from(names)))
         leader = draw(st.sampled_from([*sorted(served), ""]))
         placement = Placement(copies, tuple(sorted(chosen)), tuple(sorted(readers)), draw(WEIGHTS), draw(st.sampled_from(["", "", *names])))
-        found.append(PlacedDatabase(f"db{number:02}", placement, leader, frozenset(served)))
+        found.append(PlacedReplica(f"db{number:02}", placement, leader, frozenset(served)))
     return found
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> tuple[list[PlacedDatabase], list[PlacedNode]]:
+def clusters(draw: st.DrawFn) -> tuple[list[PlacedReplica], list[PlacedNode]]:
     nodes = draw(node_lists())
     return draw(databases_on(nodes)), nodes
 
@@ -60,10 +60,10 @@ def takes(node: PlacedNode) -> bool:
     return node.is_registered and not node.is_draining
 
 
-def with_copies(databases: list[PlacedDatabase], nodes: list[PlacedNode]) -> list[PlacedDatabase]:
+def with_copies(databases: list[PlacedReplica], nodes: list[PlacedNode]) -> list[PlacedReplica]:
     """The databases after all plans of copies were carried out."""
     for _ in range(100):
-        changes = {change.database: change.nodes for change in plan_copies(databases, nodes, MANY)}
+        changes = {change.name: change.nodes for change in plan_copies(databases, nodes, MANY)}
         if not changes:
             return databases
         databases = [
@@ -72,10 +72,10 @@ def with_copies(databases: list[PlacedDatabase], nodes: list[PlacedNode]) -> lis
     raise AssertionError("plans of copies do not end")
 
 
-def with_leaders(databases: list[PlacedDatabase], nodes: list[PlacedNode]) -> list[PlacedDatabase]:
+def with_leaders(databases: list[PlacedReplica], nodes: list[PlacedNode]) -> list[PlacedReplica]:
     """The databases after all plans of leaders were carried out."""
     for _ in range(100):
-        moves = {move.database: move for move in plan_leaders(databases, nodes, MANY)}
+        moves = {move.name: move for move in plan_leaders(databases, nodes, MANY)}
         if not moves:
             return databases
         assert all(one.leader == moves[one.name].source for one in databases if one.name in moves)
@@ -85,10 +85,10 @@ def with_leaders(databases: list[PlacedDatabase], nodes: list[PlacedNode]) -> li
 
 @FEW
 @given(clusters())
-def test_each_database_gets_its_copies_on_nodes_that_stay(cluster: tuple[list[PlacedDatabase], list[PlacedNode]]) -> None:
+def test_each_database_gets_its_copies_on_nodes_that_stay(cluster: tuple[list[PlacedReplica], list[PlacedNode]]) -> None:
     databases, nodes = cluster
     known = {node.name: node for node in nodes}
-    short = {one.database for one in shortages(databases, nodes)}
+    short = {one.name for one in shortages(databases, nodes)}
     for before, after in zip(databases, with_copies(databases, nodes), strict=True):
         placement = after.placement
         if placement.copies is None:
@@ -106,7 +106,7 @@ def test_each_database_gets_its_copies_on_nodes_that_stay(cluster: tuple[list[Pl
 
 @FEW
 @given(clusters())
-def test_plans_do_not_depend_on_the_order_of_the_facts(cluster: tuple[list[PlacedDatabase], list[PlacedNode]]) -> None:
+def test_plans_do_not_depend_on_the_order_of_the_facts(cluster: tuple[list[PlacedReplica], list[PlacedNode]]) -> None:
     databases, nodes = cluster
     assert plan_copies(databases, nodes, MANY) == plan_copies(databases[::-1], nodes[::-1], MANY)
     assert plan_leaders(databases, nodes, MANY) == plan_leaders(databases[::-1], nodes[::-1], MANY)
@@ -114,7 +114,7 @@ def test_plans_do_not_depend_on_the_order_of_the_facts(cluster: tuple[list[Place
 
 @FEW
 @given(clusters(), st.integers(0, 5))
-def test_plans_keep_their_bound(cluster: tuple[list[PlacedDatabase], list[PlacedNode]], most: int) -> None:
+def test_plans_keep_their_bound(cluster: tuple[list[PlacedReplica], list[PlacedNode]], most: int) -> None:
     databases, nodes = cluster
     repairs = plan_copies(databases, nodes, 0)
     changes = plan_copies(databases, nodes, most)
@@ -125,7 +125,7 @@ def test_plans_keep_their_bound(cluster: tuple[list[PlacedDatabase], list[Placed
 
 @FEW
 @given(clusters())
-def test_leaders_move_to_copies_that_may_lead_and_stay_where_all_is_well(cluster: tuple[list[PlacedDatabase], list[PlacedNode]]) -> None:
+def test_leaders_move_to_copies_that_may_lead_and_stay_where_all_is_well(cluster: tuple[list[PlacedReplica], list[PlacedNode]]) -> None:
     databases, nodes = cluster
     known = {node.name: node for node in nodes}
     for before, after in zip(databases, with_leaders(databases, nodes), strict=True):
@@ -144,7 +144,7 @@ def test_leaders_move_to_copies_that_may_lead_and_stay_where_all_is_well(cluster
 def test_leaders_of_equal_databases_are_even_after_a_restart(count: int, databases: int) -> None:
     nodes = [PlacedNode(name) for name in NAMES[:count]]
     everywhere = frozenset(node.name for node in nodes)
-    found = with_leaders([PlacedDatabase(f"db{number:02}", leader="n1", served_on=everywhere) for number in range(databases)], nodes)
+    found = with_leaders([PlacedReplica(f"db{number:02}", leader="n1", served_on=everywhere) for number in range(databases)], nodes)
     counts = [sum(one.leader == node.name for one in found) for node in nodes]
     assert max(counts) - min(counts) <= 1
 
@@ -153,7 +153,7 @@ def test_leaders_of_equal_databases_are_even_after_a_restart(count: int, databas
 @given(st.integers(2, 5), st.integers(1, 30))
 def test_a_node_that_joins_gets_its_share_and_nothing_else_moves(count: int, databases: int) -> None:
     before = [PlacedNode(name) for name in NAMES[:count]]
-    placed = with_copies([PlacedDatabase(f"db{number:02}", Placement(copies=2)) for number in range(databases)], before)
+    placed = with_copies([PlacedReplica(f"db{number:02}", Placement(copies=2)) for number in range(databases)], before)
     after = with_copies(placed, [*before, PlacedNode("new")])
     pairs = [(set(one.placement.nodes), set(two.placement.nodes)) for one, two in zip(placed, after, strict=True)]
     moved = [two - one for one, two in pairs if one != two]
@@ -166,11 +166,11 @@ def test_a_node_that_joins_gets_its_share_and_nothing_else_moves(count: int, dat
 @given(st.integers(3, 6), st.integers(1, 20))
 def test_a_drain_changes_the_databases_of_that_node_only(count: int, databases: int) -> None:
     nodes = [PlacedNode(name) for name in NAMES[:count]]
-    placed = with_copies([PlacedDatabase(f"db{number:02}", Placement(copies=2)) for number in range(databases)], nodes)
+    placed = with_copies([PlacedReplica(f"db{number:02}", Placement(copies=2)) for number in range(databases)], nodes)
     drained = [replace(nodes[0], is_draining=True), *nodes[1:]]
     changes = plan_copies(placed, drained, MANY)
     had = {one.name for one in placed if "n1" in one.placement.nodes}
-    assert {change.database for change in changes} >= had
+    assert {change.name for change in changes} >= had
     assert all("n1" not in change.nodes for change in changes)
 
 

@@ -120,16 +120,16 @@ class EmbeddedDatabase:
         end: int | None = None
         while True:
             hosted = self._node.node.databases.hosted.get(self.name)
-            if hosted is not None and hosted.database.unusable is None:
-                if hosted.database.is_leader:
+            if hosted is not None and hosted.machine.unusable is None:
+                if hosted.machine.is_leader:
                     return
                 if hosted.leader is not None and hosted.leader.node_id != self._node.node.node_id:
                     end = await self._node.logs.end_offset(hosted.info.log) if end is None else end
-                    if hosted.database.position >= end:
+                    if hosted.machine.position >= end:
                         return
             self._check_works()
             if clock.monotonic() >= deadline_s:
-                reason = None if hosted is None else hosted.database.unusable
+                reason = None if hosted is None else hosted.machine.unusable
                 why = self._node.hindrance or (reason.message if reason is not None else "no node leads it; do its bookies run?")
                 raise EnvironmentFault(f"database {self.name} cannot be used after {limit_s:g} s: {why}")
             await sleep(clock, OPEN_POLL_S)

@@ -48,7 +48,6 @@ from triplicate.kv.engine.replicated_store import ReplicatedStore
 from triplicate.kv.hosting.hosted_stores import HostedStores
 from triplicate.kv.hosting.store_directory import (
     LEASE_S,
-    LONGEST_LEASE_S,
     StoreInfo,
     create_store,
     drop_store,
@@ -56,11 +55,13 @@ from triplicate.kv.hosting.store_directory import (
     store_info,
     store_names,
 )
+from triplicate.kv.hosting.store_leaders import choose_store_leader, move_store_leader, placed_stores
 from triplicate.kv.resp.core.replies import ErrorReply, Push, Reply
 from triplicate.kv.resp.resp_client import RespClient
 from triplicate.kv.resp.resp_connections import RespLimits
 from triplicate.kv.resp.resp_security import RespSecurity
 from triplicate.kv.resp.resp_server import RespServer
+from triplicate.replica import LONGEST_LEASE_S
 
 __all__ = [
     "ALL_KEYS",
@@ -114,8 +115,11 @@ __all__ = [
     "VersionIs",
     "When",
     "bounded",
+    "choose_store_leader",
     "create_store",
     "drop_store",
+    "move_store_leader",
+    "placed_stores",
     "read_store",
     "session",
     "store_info",

@@ -18,6 +18,7 @@ from typing import Any
 from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
 from triplicate.metadata import DeleteNode, SetData, Tree, TreeOperation, Watch
 from triplicate.replica.failure_detector import PeerLoss
+from triplicate.replica.replica_entries import names_beneath
 from triplicate.runtime import Host, deadline_after, first_of, sleep, timeout_at
 
 FORMAT = 2
@@ -110,11 +111,7 @@ async def candidate_of(tree: Tree, path: str, node_id: str) -> Candidate | None:
 
 async def candidates_of(tree: Tree, path: str) -> list[Candidate]:
     """All candidates in the order of their node ids, also those whose copies are not served."""
-    try:
-        names, _ = await tree.children(f"{path}/candidates")
-    except NoNode:
-        return []
-    candidates = [await candidate_of(tree, path, name) for name in names]
+    candidates = [await candidate_of(tree, path, name) for name in await names_beneath(tree, f"{path}/candidates")]
     return [candidate for candidate in candidates if candidate is not None]
 
 

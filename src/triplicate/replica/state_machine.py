@@ -26,6 +26,11 @@ class Role(Enum):
     STOPPED = "stopped"
 
 
+def is_position_mismatch(reason: str) -> bool:
+    """Whether a copy was given up because of its position in the log, so that its content may be correct."""
+    return reason.startswith(STANDS_AT)
+
+
 class StateMachine(Protocol):
     """A deterministic state that only the log changes. The replica calls one method at a time."""
 

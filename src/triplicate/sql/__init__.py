@@ -1,13 +1,13 @@
 """The replicated SQL database: SQLite as the state machine, an ordered row log as its input."""
 
 from triplicate.config.node_settings import NodeSettings
+from triplicate.replica import EVERYWHERE, LONGEST_LEASE_S, ListedNode, NodeEntry, PlacedReplica, Placement, listed_nodes, registered_nodes
 from triplicate.sql.backup.core.manifest import Manifest as BackupManifest
 from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction, Target, parse_number, parse_time
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.committed_changes import ChangeType, CommittedChange, CommittedTransaction
 from triplicate.sql.core.interface import Row, StatementKind
 from triplicate.sql.core.parameter_binding import Parameters
-from triplicate.sql.core.placement import EVERYWHERE, PlacedDatabase, Placement
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -46,7 +46,6 @@ from triplicate.sql.hosting.database_backups import (
 )
 from triplicate.sql.hosting.database_directory import (
     LEASE_S,
-    LONGEST_LEASE_S,
     Administrator,
     DatabaseInfo,
     create_database,
@@ -55,7 +54,6 @@ from triplicate.sql.hosting.database_directory import (
     database_names,
     login_secret,
     read_info,
-    registered_nodes,
     set_administrator,
     wait_for_leader,
 )
@@ -64,7 +62,7 @@ from triplicate.sql.hosting.dropping import DroppedDatabase, drop_database, drop
 from triplicate.sql.hosting.hosted_database import HostedDatabase
 from triplicate.sql.hosting.hosted_databases import HostedDatabases
 from triplicate.sql.hosting.leader_moves import choose_leader, move_leader
-from triplicate.sql.hosting.placed_nodes import ListedNode, NodeEntry, listed_nodes, remove_node
+from triplicate.sql.hosting.node_changes import remove_node
 from triplicate.sql.hosting.placement_changes import (
     alter_placement,
     drain_node,
@@ -104,7 +102,7 @@ __all__ = [
     "NodeEntry",
     "NodeSettings",
     "Parameters",
-    "PlacedDatabase",
+    "PlacedReplica",
     "Placement",
     "PostgresServer",
     "PreparedCache",

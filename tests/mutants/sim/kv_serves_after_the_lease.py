@@ -9,6 +9,6 @@ CHECKERS = ("registers_are_linearizable", "expired_keys_stay_expired")
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.kv.engine.store_leadership import StoreLeadership
+    from triplicate.replica import LeaderReads
 
-    patch(StoreLeadership, "is_confirmed", lambda self: self._over is None)
+    patch(LeaderReads, "is_confirmed", lambda self: not self._is_over)

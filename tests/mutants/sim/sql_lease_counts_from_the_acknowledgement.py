@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 KIND = "databases"
 CHECKERS = ("registers_are_linearizable",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.replica.core.read_confirmation import SentAppend
-    from triplicate.sql.engine.leadership import Leadership
+    from triplicate.replica import LeaderReads, SentReads
 
-    original = Leadership._acknowledge
+    original = LeaderReads.acknowledge
 
-    def acknowledge(self: Leadership, sent: SentAppend[Any]) -> None:
+    def acknowledge(self: LeaderReads, sent: SentReads) -> None:
         original(self, replace(sent, sent_at=self._clock.elapsed()))
 
-    patch(Leadership, "_acknowledge", acknowledge)
+    patch(LeaderReads, "acknowledge", acknowledge)

@@ -10,30 +10,30 @@ CHECKERS = ("registers_are_linearizable",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.replica import LeaderReads
     from triplicate.sql.engine.leadership import Leadership
     from triplicate.sql.executor.statement_batches import PendingBatch
 
     append_confirming = Leadership._append_confirming
 
-    def riders(leadership: Leadership) -> list[asyncio.Future[None]]:
-        found: list[asyncio.Future[None]] = vars(leadership).setdefault("_riders", [])
+    def riders(reads: LeaderReads) -> list[asyncio.Future[None]]:
+        found: list[asyncio.Future[None]] = vars(reads).setdefault("_riders", [])
         return found
 
     async def and_let_riders_go(self: Leadership, pending: PendingBatch) -> int:
         end = await append_confirming(self, pending)
-        for proof in riders(self):
+        for proof in riders(self.reads):
             if not proof.done():
                 proof.set_result(None)
-        riders(self).clear()
+        riders(self.reads).clear()
         return end
 
-    async def ride(self: Leadership) -> None:
-        self._check()
+    def ride(self: LeaderReads) -> asyncio.Future[None]:
         proof: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._reads.wait(proof)
+        self._confirmation.wait(proof)
         riders(self).append(proof)
-        self._reads_changed.set()
-        await proof
+        self._wanted.set()
+        return proof
 
     patch(Leadership, "_append_confirming", and_let_riders_go)
-    patch(Leadership, "barrier", ride)
+    patch(LeaderReads, "proof", ride)

@@ -9,9 +9,9 @@ CHECKERS = ("registers_are_linearizable",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql import SqlDatabase
+    from triplicate.replica import LeaseSuccession
 
-    async def at_once(self: SqlDatabase, epoch: int, since: float) -> None:
+    async def at_once(self: LeaseSuccession, epoch: int, since: float) -> None:
         return
 
-    patch(SqlDatabase, "_outwait_predecessor", at_once)
+    patch(LeaseSuccession, "outwait_predecessor", at_once)

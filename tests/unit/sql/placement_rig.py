@@ -12,8 +12,8 @@ from tests.unit.sql.cluster import SETTINGS, Cluster
 from tests.waiting import PLAY_LIMIT_S
 from triplicate.client import Client
 from triplicate.log import LogSettings
+from triplicate.replica.core.placement import Placement
 from triplicate.sql import create_database, database_info
-from triplicate.sql.core.placement import Placement
 
 Result = TypeVar("Result")
 ALONE = LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+from triplicate_simulator.workloads.sql.sql_load import DRAIN_NODE, DRAIN_S, MOVE_LEADER, PLACEMENT_SHARE
 
 LEADER_FAULTS = ("pause", "hang", "cut_off", "cut_off", "kill", "crash", "stop", "session_expired", "hand_over")
 """Faults of the node that leads at their time."""
@@ -40,10 +42,14 @@ class StoreLoad:
     watch_buffer_bytes: int
     leader_strikes: tuple[tuple[str, float, float], ...]
     """Faults of the leader: kind (and fault point), time (seconds since the workload began), and duration."""
+    placement_changes: tuple[tuple[str, float, float], ...] = field(default=(), repr=False)
+    """Moves of the leader and drains of its node: kind, time, and duration of a drain."""
 
     def __post_init__(self) -> None:
         # JSON has no tuples.
-        object.__setattr__(self, "leader_strikes", tuple((str(kind), float(at), float(lasts)) for kind, at, lasts in self.leader_strikes))
+        for name in ("leader_strikes", "placement_changes"):
+            strikes = tuple((str(kind), float(at), float(lasts)) for kind, at, lasts in getattr(self, name))
+            object.__setattr__(self, name, strikes)
 
 
 def draw_load(rng: random.Random) -> StoreLoad:
@@ -55,7 +61,7 @@ def draw_load(rng: random.Random) -> StoreLoad:
         lasts_s = rng.choice([0.3, 2.0, 4.0])
         strikes.append((kind, round(at_s, 3), lasts_s))
         at_s += lasts_s + rng.uniform(2.0, 9.0)
-    return StoreLoad(
+    load = StoreLoad(
         nodes=3,
         talkers=rng.choice([2, 3, 4]),
         watchers=2,
@@ -69,6 +75,11 @@ def draw_load(rng: random.Random) -> StoreLoad:
         watch_buffer_bytes=rng.choice([2048, 1024 * 1024]),
         leader_strikes=tuple(strikes),
     )
+    if rng.random() >= PLACEMENT_SHARE:
+        return load
+    times = sorted(round(rng.uniform(3.0, 30.0), 3) for _ in range(rng.choice([1, 2, 3])))
+    changes = [(rng.choice([MOVE_LEADER, MOVE_LEADER, DRAIN_NODE]), at_s, rng.choice(DRAIN_S)) for at_s in times]
+    return replace(load, placement_changes=tuple(changes))
 
 
 def smaller_loads(load: StoreLoad) -> Iterator[StoreLoad]:
@@ -77,6 +88,8 @@ def smaller_loads(load: StoreLoad) -> Iterator[StoreLoad]:
         yield replace(load, leader_strikes=())
         for index in range(len(load.leader_strikes)):
             yield replace(load, leader_strikes=load.leader_strikes[:index] + load.leader_strikes[index + 1 :])
+    if load.placement_changes:
+        yield replace(load, placement_changes=())
     if load.talkers > 1:
         yield replace(load, talkers=1)
     if load.watchers > 0:

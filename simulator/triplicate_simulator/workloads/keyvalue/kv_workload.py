@@ -21,6 +21,7 @@ from triplicate_simulator.workloads.keyvalue.kv_clients import WatchingClient, c
 from triplicate_simulator.workloads.keyvalue.kv_load import StoreLoad, draw_load, smaller_loads
 from triplicate_simulator.workloads.keyvalue.kv_model import COUNTED, StoreModel
 from triplicate_simulator.workloads.keyvalue.kv_nodes import STORE, StoreServer, copies_below
+from triplicate_simulator.workloads.keyvalue.kv_placement_changes import run_store_change
 from triplicate_simulator.workloads.sql.leader_faults import run_leader_fault
 from triplicate_simulator.workloads.sql.sql_nodes import CopyFolders
 from triplicate_simulator.workloads.workload import Workload
@@ -29,7 +30,7 @@ CREATOR, AUDITOR = "store-creator", "store-auditor"
 FINAL_PATIENCE_S = 5.0
 POLL_S = 0.05
 NEVER_DUE_S = 1e9
-COPY_ENDS = ("kv.copy_failed", "kv.copy_given_up", "kv.copy_not_set_aside")
+COPY_ENDS = ("node.copy_failed", "node.copy_given_up", "node.copy_not_set_aside")
 """No disk fault strikes the folder of copies, so nothing excuses these facts."""
 WORK = {"snapshots_made": "replica.snapshot", "snapshots_loaded": "replica.snapshot_loaded", "log_truncations": "replica.log_truncated"}
 """Background work of nodes, and the fact that records it."""
@@ -99,6 +100,8 @@ class StoreWorkload(Workload):
         self._tasks = [loop.start_task(client.run(), name=client.name) for client in self._clients]
         for kind, at_s, lasts_s in self.load.leader_strikes:
             self._strikes.append(loop.start_task(run_leader_fault(self.model, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
+        for number, (kind, at_s, lasts_s) in enumerate(self.load.placement_changes):
+            self._strikes.append(loop.start_task(run_store_change(self.model, number, kind, began_s + at_s, lasts_s), name=kind))
 
     async def _create(self, client: Client) -> None:
         settings = LogSettings(roll_size_bytes=self.load.roll_size_bytes)

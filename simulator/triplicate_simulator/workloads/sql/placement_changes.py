@@ -31,9 +31,9 @@ async def run_change(models: Sequence[SqlModel], number: int, kind: str, at_s: f
     if kind == MOVE_LEADER:
         await context.keep_running(operator, partial(_move, model.database))
         return
-    await context.keep_running(operator, partial(_drain, node))
+    await context.keep_running(operator, partial(drain, node))
     await asyncio.sleep(lasts_s)
-    await context.keep_running(operator, partial(_undrain, node))
+    await context.keep_running(operator, partial(undrain, node))
 
 
 async def _move(database: str, client: Client) -> None:
@@ -44,14 +44,16 @@ async def _move(database: str, client: Client) -> None:
         client.host.trace("operator.not_moved", database=database, error=repr(error))
 
 
-async def _drain(node: str, client: Client) -> None:
+async def drain(node: str, client: Client) -> None:
+    """Ask for one drain. It may be refused."""
     try:
         await drain_node(client, node)
     except TriplicateError as error:
         client.host.trace("operator.not_drained", node=node, error=repr(error))
 
 
-async def _undrain(node: str, client: Client) -> None:
+async def undrain(node: str, client: Client) -> None:
+    """End a drain, as often as it takes."""
     while True:
         try:
             await undrain_node(client, node)

@@ -1,4 +1,4 @@
-"""``triplicate kv``: create, list, show and drop replicated key-value stores."""
+"""``triplicate kv``: create, list, show, move and drop replicated key-value stores."""
 
 from __future__ import annotations
 
@@ -11,8 +11,20 @@ from triplicate.cli.terminal.options import client_settings, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
 from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.kv import LEASE_S, LONGEST_LEASE_S, StoreInfo, create_store, drop_store, store_info, store_names
+from triplicate.kv import (
+    LEASE_S,
+    LONGEST_LEASE_S,
+    StoreInfo,
+    choose_store_leader,
+    create_store,
+    drop_store,
+    move_store_leader,
+    store_info,
+    store_names,
+)
 from triplicate.log import Logs
+
+MOVE_LIMIT_S = 60.0
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _name = click.argument("name", metavar="STORE")
@@ -96,6 +108,28 @@ def show(metadata: str | None, name: str, as_json: bool) -> None:
         shown = 6 if any(one.reason for one in info.nodes) else 5
         columns = ("node", "role", "address", "position", "lag", "reason")[:shown]
         print_table(columns, [row[:shown] for row in rows], right=("position", "lag"), title=f"store {info.name}, log {info.log}")
+
+    run_with_client(metadata, work)
+
+
+@kv.command("move-leader")
+@metadata_option
+@_name
+@click.argument("node", metavar="[NODE]", default="")
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(0.1, 3600), default=MOVE_LIMIT_S, show_default=True, help="Seconds to wait for it."
+)
+def move_leader(metadata: str | None, name: str, node: str, timeout_s: float) -> None:
+    """Let another node lead a store: NODE, or the one with the fewest stores to lead.
+
+    The leader waits for the changes that are at the log, up to node.handover_limit_s. Those that come meanwhile are refused (READONLY),
+    and clients that ask again find the new leader.
+    """
+
+    async def work(client: Client) -> None:
+        target = await choose_store_leader(client, name, node)
+        await move_store_leader(client, name, target, timeout_s)
+        remarks.print(f"node {target} leads store {name}")
 
     run_with_client(metadata, work)
 

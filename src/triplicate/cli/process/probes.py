@@ -125,13 +125,13 @@ def node_readiness(node: DatabaseNode, stores: HostedStores) -> Readiness:
     for name, hosted in sorted(node.databases.hosted.items()):
         role = hosted.role.value
         leader = hosted.leader.node_id if hosted.leader is not None else None
-        databases[name] = {"role": role, "position": hosted.database.position, "leader": leader}
+        databases[name] = {"role": role, "position": hosted.machine.position, "leader": leader}
         if role not in READY_ROLES:
             reasons.append(f"database {name} is {role}")
     shown: dict[str, object] = {}
     for name, one in sorted(stores.hosted.items()):
         leader = one.leader.node_id if one.leader is not None else None
-        shown[name] = {"role": one.role.value, "position": one.store.position, "leader": leader}
+        shown[name] = {"role": one.role.value, "position": one.machine.position, "leader": leader}
         if one.role.value not in READY_ROLES:
             reasons.append(f"store {name} is {one.role.value}")
     return Readiness(reasons, {"node": node.node_id, "databases": databases, **({"stores": shown} if shown else {})})

@@ -31,8 +31,8 @@ from triplicate.kv.storage.rocks_copy import AppliedBatch, RocksCopy
 from triplicate.kv.storage.store_snapshots import StoreSnapshots
 from triplicate.kv.storage.store_stand import StoreStand
 from triplicate.log import LogEntry, LogWriter
-from triplicate.replica import STANDS_AT, Candidate, lease_wait_s
-from triplicate.runtime import Host, Metrics, TasklessFuture, deadline_after, fault_point, shielded, sleep, timeout_at
+from triplicate.replica import Candidate, LeaseSuccession, is_position_mismatch
+from triplicate.runtime import Host, Metrics, TasklessFuture, deadline_after, fault_point, shielded, timeout_at
 
 Result = TypeVar("Result")
 
@@ -43,7 +43,7 @@ SHORT_READ_KEYS = 128
 
 
 class ReplicatedStore:
-    """Implements `replica.StateMachine` for the replica and `store_interface.KeyValueStore` for clients.
+    """Implements `replica.HostedMachine` for the replica and `store_interface.KeyValueStore` for clients.
 
     Args:
         identity: 16 bytes; the local copy must be of this store.
@@ -70,9 +70,8 @@ class ReplicatedStore:
         self._local = LocalStore(host, identity, path)
         limits = StoreLimits(value_bytes=settings.value_bytes)
         self._leading_settings = LeaderSettings(limits, lease_s, settings.mark_interval_s)
-        self._clock_rate_error = node.clock_rate_error
-        self._led_epoch = 0
-        """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""
+        self._node = node
+        self._succession = LeaseSuccession(host.clock, lease_s, node.clock_rate_error)
         self._hub = ChangeHub(name, settings.watch_buffer_bytes)
         self._unusable: str | None = f"store {name!r} is starting"
         self._is_closed = False
@@ -152,7 +151,7 @@ class ReplicatedStore:
             if record is not None and is_expired(record.deadline_ms, leadership.now_ms):
                 return None
         position = self._writing_position
-        return Found(record, position, leadership.now_ms) if leadership.is_confirmed() else None
+        return Found(record, position, leadership.now_ms) if leadership.reads.is_confirmed() else None
 
     async def get(self, key: bytes, level: StoreReadLevel = LINEARIZABLE) -> Found:
         found = await self.get_many((key,), level)
@@ -284,7 +283,7 @@ class ReplicatedStore:
             # The leader's clock has passed a deadline that the log's time has not: the expiry is logged before it is answered.
             await leadership.expire(late)
             found = await read()
-        await leadership.confirm()
+        await leadership.reads.confirm()
         return found
 
     async def _reach(self, level: StoreReadLevel) -> None:
@@ -295,7 +294,7 @@ class ReplicatedStore:
         """
         self._check_usable()
         if level.kind is LevelKind.BOUNDED and self.leadership is not None:
-            await self.leadership.confirm()
+            await self.leadership.reads.confirm()
             return
         try:
             async with timeout_at(deadline_after(self._host.clock, level.wait_s)):
@@ -329,7 +328,7 @@ class ReplicatedStore:
         state = copy.state
         self._moved(state)
         self._hub.restart(state.position)
-        if state.diverged is not None and not state.diverged.startswith(STANDS_AT):
+        if state.diverged is not None and not is_position_mismatch(state.diverged):
             raise Diverged(state.diverged)
         self.suspicion = state.diverged
         self._unusable = self._rebuilding if self.suspicion is None else f"this node's copy of store {self._name!r} is being verified"
@@ -376,10 +375,10 @@ class ReplicatedStore:
         leadership.on_writing = self._writing
         leadership.on_commit = self._committed
         try:
-            await self._outwait_predecessor(log.epoch, entered_at)
+            await self._succession.outwait_predecessor(log.epoch, entered_at)
             # The first answer to a client must not come from a leader that has been fenced since its election.
-            await leadership.noop()
-            self._led_epoch = log.epoch
+            await leadership.reads.noop()
+            self._succession.leads(log.epoch)
             self.leadership = leadership
             serves()
             await leadership.run()
@@ -387,15 +386,6 @@ class ReplicatedStore:
             raise Diverged(str(error)) from error
         finally:
             self.leadership = None
-
-    async def _outwait_predecessor(self, epoch: int, since: float) -> None:
-        """Wait until no earlier leader answers reads under its lease. Their fencing was complete at `since`, or before."""
-        if epoch == self._led_epoch + 1:
-            return  # The previous leadership was of this process, which has ended it, or there was none.
-        clock = self._host.clock
-        until = since + lease_wait_s(self._leading_settings.lease_s, self._clock_rate_error)
-        while (remaining_s := until - clock.elapsed()) > 0:
-            await sleep(clock, remaining_s)
 
     def _writing(self, state: StoreStand) -> None:
         self._writing_position = state.position
@@ -431,19 +421,24 @@ class ReplicatedStore:
             # A copy that cannot be marked fails again when it is opened or followed with.
             self._host.trace("kv.mark_failed", store=self._name, error=repr(error))
 
-    def catch_up(self, reason: str) -> None:
-        """The copy is served from `caught_up` on."""
-        self._rebuilding = self._unusable = reason
+    async def drain(self) -> bool:
+        """As the leader, send no further change to the log and wait for those that are there. See `StoreLeadership.drain`."""
+        leadership = self.leadership
+        return leadership is None or await leadership.drain(self._node.handover_limit_s)
+
+    async def run_beside(self) -> None:
+        """Nothing."""
+
+    def catch_up(self) -> None:
+        self._rebuilding = self._unusable = f"this node's copy of store {self._name!r} is being built again from the log"
 
     def caught_up(self) -> None:
-        """The copy has caught up with the log."""
         if self._unusable == self._rebuilding:
             self._unusable = None
         self._rebuilding = None
 
-    def fail(self, reason: str) -> None:
-        """The copy does not run until it is opened again."""
-        self._unusable = reason
+    def failed(self, error: Exception) -> None:
+        self._unusable = f"this node's copy of store {self._name!r} has failed ({error}) and is opened again soon"
 
     async def close(self) -> None:
         if self._is_closed:

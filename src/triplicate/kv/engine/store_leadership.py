@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -23,8 +24,21 @@ from triplicate.kv.core.validation import check_batch
 from triplicate.kv.engine.batch_queue import BatchQueue, QueuedBatch
 from triplicate.kv.storage.rocks_copy import AppliedBatch, RocksCopy
 from triplicate.kv.storage.store_stand import StoreStand
-from triplicate.replica import ReadConfirmation, SentAppend
-from triplicate.runtime import Host, Spawn, TasklessFuture, TaskScope, Worker, fail, fault_point, resolve, shielded, sleep
+from triplicate.replica import LeaderReads, SentReads
+from triplicate.runtime import (
+    Host,
+    Spawn,
+    TasklessFuture,
+    TaskScope,
+    Worker,
+    deadline_after,
+    fail,
+    fault_point,
+    resolve,
+    shielded,
+    sleep,
+    timeout_at,
+)
 
 GROUP_BATCHES = 1024
 """Upper bound on the batches of a group."""
@@ -89,7 +103,7 @@ class _Group:
         self.size_bytes = 0
         self.state: StoreStand
         """After the group."""
-        self.sent: SentAppend[asyncio.Future[None]] | None = None
+        self.sent: SentReads | None = None
         self.acknowledged: asyncio.Future[range] | asyncio.Future[None]
 
 
@@ -123,10 +137,10 @@ class StoreLeadership:
         self._has_task = False
         """Whether a group waits for room at the log, so that no other may be sent before it."""
         self._changed = asyncio.Event()
-        self._reads: ReadConfirmation[asyncio.Future[None]] = ReadConfirmation(settings.lease_s)
-        self._reads_changed = asyncio.Event()
+        self.reads = LeaderReads(host.clock, settings.lease_s, log.noop, self._not_leading)
         self._over: NotLeading | None = None
-        self._appended_at = self._clock.elapsed()
+        self._drained: asyncio.Event | None = None
+        """Set when no group is at the log. None while groups are sent."""
         self._damage: asyncio.Future[TriplicateError] = asyncio.get_running_loop().create_future()
         self.find_leader: Callable[[], str | None] = lambda: None
         self.on_writing: Callable[[StoreStand], None] = lambda state: None
@@ -153,53 +167,23 @@ class StoreLeadership:
         self._changed.set()
         return queued.answer
 
-    def is_confirmed(self) -> bool:
-        """Whether what was read before the call may be answered now: no other node had acknowledged anything by then.
+    async def drain(self, limit_s: float) -> bool:
+        """Send no further group, and wait until none is at the log. Batches that come meanwhile wait for the end of the leadership.
 
-        The order matters: a process that is suspended after the read does not answer once its lease has ended.
+        Returns:
+            False if the log has not answered within `limit_s` seconds. Groups are sent again then.
         """
-        if self._over is not None or not self._reads.is_confirmed(self._clock.elapsed()):
-            return False
-        if self._reads.wants_append:
-            self._reads_changed.set()
-        return True
-
-    async def confirm(self) -> None:
-        """Return when what was read before the call may be answered.
-
-        Raises:
-            NotLeading: this node has ceased to lead.
-        """
-        if not self.is_confirmed():
-            await self._proof()
-
-    def _proof(self) -> asyncio.Future[None]:
-        """A future of the acknowledgement of an append that is sent after this call. Raises NotLeading."""
-        if self._over is not None:
-            raise self._over
-        proof: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._reads.wait(proof)
-        self._reads_changed.set()
-        return proof
-
-    async def noop(self) -> None:
-        """Append an entry without records. Its acknowledgement extends the lease and confirms the reads that wait."""
-        self._appended_at = self._clock.elapsed()
-        sent = self._reads.send_noop(self._appended_at)
+        drained = self._drained = asyncio.Event()
+        self._changed.set()
         try:
-            await self._log.noop()
-        except BaseException:
-            self._fail_reads(sent.reads)
-            raise
-        self._acknowledge(sent)
-
-    def _acknowledge(self, sent: SentAppend[asyncio.Future[None]]) -> None:
-        for proof in self._reads.acknowledge(sent):
-            resolve(proof, None)
-
-    def _fail_reads(self, reads: Sequence[asyncio.Future[None]]) -> None:
-        for proof in reads:
-            fail(proof, self._not_leading())
+            with suppress(TimeoutError):
+                async with timeout_at(deadline_after(self._clock, limit_s)):
+                    await drained.wait()
+        finally:
+            if not drained.is_set():
+                self._drained = None
+                self._changed.set()
+        return drained.is_set()
 
     # Serving.
 
@@ -211,7 +195,7 @@ class StoreLeadership:
         """
         try:
             async with TaskScope(f"leadership {self._name}") as scope:
-                scope.spawn(self._confirm_reads(), name="confirm reads")
+                scope.spawn(self.reads.run(), name="confirm reads")
                 scope.spawn(self._expire(), name="expiry")
                 scope.spawn(self._end_when_damaged(), name="damage")
                 if self._settings.mark_s > 0:
@@ -234,11 +218,11 @@ class StoreLeadership:
             for decided in group.decided:
                 fail(decided.request.answer, self._unknown() if decided.is_logged else self._not_leading())
             if group.sent is not None:
-                self._fail_reads(group.sent.reads)
+                self.reads.fail(group.sent)
         self._flying.clear()
         while self._queue:
             fail(self._queue.take().answer, self._not_leading())
-        self._fail_reads(self._reads.close())
+        self.reads.close()
 
     async def _serve(self, spawn: Spawn[range]) -> None:
         while True:
@@ -248,10 +232,12 @@ class StoreLeadership:
             elif self._may_send():
                 self._send_group(spawn)
             else:
+                if self._drained is not None and not self._flying:
+                    self._drained.set()
                 await self._changed.wait()
 
     def _may_send(self) -> bool:
-        if not self._queue or self._has_task:
+        if not self._queue or self._has_task or self._drained is not None:
             return False
         return not self._flying or (len(self._queue) >= FURTHER_BATCHES and len(self._flying) < FLYING_GROUPS)
 
@@ -263,7 +249,7 @@ class StoreLeadership:
         self._flying.append(group)
         if not group.records:
             # Answers that change nothing are reads: they too must come from a node that leads.
-            group.acknowledged = _done() if self.is_confirmed() else self._proof()
+            group.acknowledged = _done() if self.reads.is_confirmed() else self.reads.proof()
         else:
             self._append(group, spawn)
         group.acknowledged.add_done_callback(partial(self._answered, group.sent))
@@ -311,8 +297,7 @@ class StoreLeadership:
     @fault_point("kv.append")
     def _append(self, group: _Group, spawn: Spawn[range]) -> None:
         preamble = encode_header(group.header)
-        self._appended_at = self._clock.elapsed()
-        group.sent = self._reads.send(self._appended_at)
+        group.sent = self.reads.send()
         try:
             group.acknowledged = self._log.append_entry_nowait(group.records, preamble=preamble)
         except WindowFull:
@@ -326,13 +311,13 @@ class StoreLeadership:
         finally:
             self._has_task = False
 
-    def _answered(self, sent: SentAppend[asyncio.Future[None]] | None, acknowledged: asyncio.Future[range] | asyncio.Future[None]) -> None:
+    def _answered(self, sent: SentReads | None, acknowledged: asyncio.Future[range] | asyncio.Future[None]) -> None:
         """The log has answered for a group. An error is raised where the group is committed, unless another one ends the leadership before.
 
         The reads of the append are confirmed at once: a group before it may wait for them.
         """
         if not acknowledged.cancelled() and acknowledged.exception() is None and sent is not None:
-            self._acknowledge(sent)
+            self.reads.acknowledge(sent)
         self._changed.set()
 
     @fault_point("kv.commit")
@@ -378,22 +363,14 @@ class StoreLeadership:
                 if pending is not None and pending.group == group.header.number:
                     del self._pending[effect.key]
 
-    async def _confirm_reads(self) -> None:
-        """Append no-ops for reads that wait and for the lease."""
-        while True:
-            while not self._reads.wants_append:
-                self._reads_changed.clear()
-                await self._reads_changed.wait()
-            await self.noop()
-
     async def _mark(self) -> None:
         """Append a no-op whenever nothing was appended for a while."""
         while True:
-            wait_s = self._appended_at + self._settings.mark_s - self._clock.elapsed()
+            wait_s = self.reads.sent_at + self._settings.mark_s - self._clock.elapsed()
             if wait_s > 0:
                 await sleep(self._clock, wait_s)
             else:
-                await self.noop()
+                await self.reads.noop()
 
     async def _expire(self) -> None:
         """Delete keys whose deadline has passed, some at a time."""

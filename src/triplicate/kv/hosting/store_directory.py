@@ -10,6 +10,7 @@ that was interrupted is finished by another drop.
 from __future__ import annotations
 
 import json
+import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -17,10 +18,8 @@ from typing import NamedTuple
 from triplicate.client import Client
 from triplicate.config.log_settings import LogSettings
 from triplicate.errors import (
-    ArgumentError,
     BadVersion,
     FormatError,
-    NodeExists,
     NoNode,
     NoSuchLog,
     NoSuchStore,
@@ -28,15 +27,26 @@ from triplicate.errors import (
     StoreExists,
     StoreUnavailable,
 )
+from triplicate.kv.storage.copy_folder import ROCKS_FILE, store_folder
 from triplicate.log import Logs, Purpose, PurposeKind
-from triplicate.metadata import DeleteNode, Tree, TreeOperation, own_paths
-from triplicate.replica import Candidate, Role, candidates_of, leader_of
+from triplicate.metadata import Tree, own_paths
+from triplicate.replica import (
+    EVERYWHERE,
+    Candidate,
+    Placement,
+    Role,
+    candidates_of,
+    check_lease,
+    create_with_log,
+    deletions_of,
+    leader_of,
+    names_beneath,
+)
 from triplicate.runtime import sleep
 
 FORMAT = 1
 LEASE_S = 0.75
 """Default lease of a store, in seconds: how long its leader answers reads on its own."""
-LONGEST_LEASE_S = 60.0
 IDENTITY_SIZE = 16
 NODES_LEAVE_S = 5.0
 """Time that a drop waits for the nodes to end the store, seconds. Nodes that do not answer do not delay it longer."""
@@ -62,6 +72,11 @@ class StoreInfo:
     """Id of the node that leads it now."""
     nodes: Sequence[Candidate] = ()
     """The nodes that hold a copy now, with their addresses and positions."""
+
+    @property
+    def placement(self) -> Placement:
+        """Every node has a copy."""
+        return EVERYWHERE
 
     @property
     def is_led(self) -> bool:
@@ -129,43 +144,37 @@ async def create_store(
     Raises:
         StoreExists. ArgumentError: the name or the lease is not valid, or `settings` has retention, which snapshots decide.
     """
-    if not 0 <= lease_s <= LONGEST_LEASE_S:
-        raise ArgumentError(f"a lease has 0 to {LONGEST_LEASE_S:g} s, not {lease_s:g}")
+    check_lease(lease_s)
     path = own_paths.store_path(client.metadata.own_root, name)
-    tree: Tree = client.metadata.tree
-    if await tree.exists(path) is not None:
-        raise _exists(name)
     identity = client.host.entropy.stream("kv.store").randbytes(IDENTITY_SIZE)
     created_ms = client.host.clock.wall_us() // 1000
     info = StoreInfo(name, identity, f"store.{name}.{identity[:4].hex()}", created_ms, round(lease_s * 1000))
-    purpose = log_purpose(info)
-    logs = (logs or Logs(client)).acting_for(purpose)
-    await logs.create(info.log, settings, purpose=purpose, key_id=key_id)
-    try:
-        await tree.create(path, encode_info(info), parents=True)
-    except NodeExists:
-        found = await _stored(tree, path)
-        if found is not None and found.info == info:
-            return info  # The creation was applied, the connection was lost, and the metadata driver repeated it.
-        await logs.delete(info.log)
-        raise _exists(name) from None
+    is_made = await create_with_log(
+        client.metadata.tree,
+        path,
+        encode_info(info),
+        lambda data: decode_info(data).identity == identity,
+        logs or Logs(client),
+        info.log,
+        settings,
+        purpose=log_purpose(info),
+        key_id=key_id,
+    )
+    if not is_made:
+        raise StoreExists(f"store {name!r} exists already; choose another name, or drop it: triplicate kv drop {name}")
     return info
 
 
 async def store_names(client: Client) -> list[str]:
     """Names of all stores, sorted."""
-    try:
-        names, _ = await client.metadata.tree.children(own_paths.stores_path(client.metadata.own_root))
-    except NoNode:
-        return []
-    return sorted(names)
+    return await names_beneath(client.metadata.tree, own_paths.stores_path(client.metadata.own_root))
 
 
 async def read_store(client: Client, name: str) -> StoreInfo:
     """The identity of a store and its log. Raises NoSuchStore."""
     found = await _stored(client.metadata.tree, own_paths.store_path(client.metadata.own_root, name))
     if found is None:
-        raise _missing(name)
+        raise missing_store(name)
     return found.info
 
 
@@ -200,10 +209,49 @@ async def drop_store(client: Client, name: str, logs: Logs | None = None) -> Sto
         if found is None or found.info.identity != info.identity:
             return info
         try:
-            await tree.multi([*await _beneath(tree, path), DeleteNode(path, found.version)])
+            await tree.multi(await deletions_of(tree, path, found.version))
         except (NotEmpty, NoNode, BadVersion):
             await sleep(clock, POLL_S)  # Candidates come and go.
     raise StoreUnavailable(f"store {name!r} has no log any more, and its node in the metadata is changed all the time; drop it again")
+
+
+class StoreDirectory:
+    """Implements `replica.ReplicaDirectory` for stores.
+
+    Args:
+        folder: the directory of this node.
+    """
+
+    kind = "store"
+
+    def __init__(self, client: Client, folder: str) -> None:
+        self._client = client
+        self._folder = folder
+        self._dropping: set[bytes] = set()
+        """Identities of the stores that were marked when they were read."""
+        self.list_path = own_paths.stores_path(client.metadata.own_root)
+
+    def entry_path(self, name: str) -> str:
+        return own_paths.store_path(self._client.metadata.own_root, name)
+
+    def copy_file(self, name: str) -> str:
+        return os.path.join(store_folder(self._folder, name), ROCKS_FILE)
+
+    async def names(self) -> list[str]:
+        return await store_names(self._client)
+
+    async def read(self, name: str) -> StoreInfo | None:
+        """A store, unless it is being dropped."""
+        found = await _stored(self._client.metadata.tree, self.entry_path(name))
+        if found is not None and found.info.is_dropping:
+            self._dropping.add(found.info.identity)
+            return None
+        return None if found is None else found.info
+
+    async def is_dropped(self, info: StoreInfo) -> bool:
+        """Whether this node has seen the mark of the drop. Otherwise the entry may be missing since the metadata were lost and restored."""
+        await self.read(info.name)
+        return info.identity in self._dropping
 
 
 async def _mark_dropping(tree: Tree, path: str, name: str) -> StoreInfo:
@@ -219,16 +267,7 @@ async def _mark_dropping(tree: Tree, path: str, name: str) -> StoreInfo:
         except BadVersion:
             continue
         return dropping
-    raise _missing(name)
-
-
-async def _beneath(tree: Tree, path: str) -> list[TreeOperation]:
-    """Deletions of everything beneath a node, children before their parents."""
-    operations: list[TreeOperation] = []
-    names, _ = await tree.children(path)
-    for name in names:
-        operations += [*await _beneath(tree, f"{path}/{name}"), DeleteNode(f"{path}/{name}")]
-    return operations
+    raise missing_store(name)
 
 
 async def _stored(tree: Tree, path: str) -> StoredInfo | None:
@@ -239,9 +278,6 @@ async def _stored(tree: Tree, path: str) -> StoredInfo | None:
     return StoredInfo(decode_info(data), stat.version) if data else None
 
 
-def _exists(name: str) -> StoreExists:
-    return StoreExists(f"store {name!r} exists already; choose another name, or drop it: triplicate kv drop {name}")
-
-
-def _missing(name: str) -> NoSuchStore:
+def missing_store(name: str) -> NoSuchStore:
+    """The error for a name that no store has."""
     return NoSuchStore(f"there is no store {name!r}; triplicate kv list shows those that exist")

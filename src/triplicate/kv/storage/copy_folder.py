@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os.path
 
+from triplicate.replica import empty_folder
 from triplicate.runtime import Disk
 
 OUTGOING, INCOMING, REPLACED = "snapshot", "restore", "replaced"
+ROCKS_FILE = "CURRENT"
+"""A file that every copy of RocksDB has."""
 
 
 def store_folder(directory: str, name: str) -> str:
@@ -24,24 +27,17 @@ def beside(path: str, suffix: str) -> str:
     return os.path.join(parent, f".{name}.{suffix}")
 
 
-def delete_files(disk: Disk, folder: str) -> None:
-    """Delete the files of a folder. The empty folder stays."""
-    if disk.exists(folder):
-        for name in disk.names(folder):
-            disk.delete(os.path.join(folder, name))
-
-
 def remove_leftovers(disk: Disk, path: str) -> None:
     """Delete what an interrupted snapshot left beside a copy. None may be running."""
     disk.delete(beside(path, OUTGOING))
     for suffix in (INCOMING, REPLACED):
-        delete_files(disk, beside(path, suffix))
+        empty_folder(disk, beside(path, suffix))
 
 
 def set_before(disk: Disk, path: str, identity: bytes) -> None:
     """Move the copy of an earlier store of this name out of the way of the store with this identity."""
     target = beside(path, f"before-{identity[:4].hex()}")
-    delete_files(disk, target)
+    empty_folder(disk, target)
     disk.rename(path, target)
     disk.sync_directory(os.path.dirname(path))
 
@@ -53,10 +49,10 @@ def swap_folders(disk: Disk, path: str) -> None:
     """
     parent = os.path.dirname(path)
     replaced = beside(path, REPLACED)
-    delete_files(disk, replaced)
+    empty_folder(disk, replaced)
     if disk.exists(path):
         disk.rename(path, replaced)
         disk.sync_directory(parent)
     disk.rename(beside(path, INCOMING), path)
     disk.sync_directory(parent)
-    delete_files(disk, replaced)
+    empty_folder(disk, replaced)

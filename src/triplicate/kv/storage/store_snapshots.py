@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from triplicate.errors import Diverged, EnvironmentFault, SnapshotDamaged, StoreUnavailable
-from triplicate.kv.storage.copy_folder import INCOMING, OUTGOING, beside, delete_files, swap_folders
+from triplicate.kv.storage.copy_folder import INCOMING, OUTGOING, beside, swap_folders
 from triplicate.kv.storage.rocks_copy import OtherStore, RocksCopy
 from triplicate.kv.storage.snapshot_stream import StreamDecoder, encode_stream
 from triplicate.kv.storage.store_stand import StoreStand
 from triplicate.log import CHUNK_BYTES, Snapshot, SnapshotHeader
+from triplicate.replica import empty_folder
 from triplicate.runtime import File, Host, RateLimiter, Worker, fault_point, shielded
 
 Result = TypeVar("Result")
@@ -198,7 +199,7 @@ class _IncomingCopy:
         self._decoder = StreamDecoder()
 
     def open(self) -> None:
-        delete_files(self._host.disk, self._path)
+        empty_folder(self._host.disk, self._path)
         try:
             self._copy = RocksCopy(self._path, self._identity)
         except OtherStore as error:
@@ -228,7 +229,7 @@ class _IncomingCopy:
     def remove(self) -> None:
         if self._copy is not None:
             self._copy.close()
-        delete_files(self._host.disk, self._path)
+        empty_folder(self._host.disk, self._path)
 
 
 async def on_disk(worker: Worker, function: Callable[..., Result], *arguments: object) -> Result:

@@ -19,7 +19,7 @@ from functools import partial
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, EnvironmentFault, RecordTooLarge, SqlError
-from triplicate.replica import ReadConfirmation, SentAppend
+from triplicate.replica import LeaderReads
 from triplicate.runtime import (
     Host,
     Spawn,
@@ -113,8 +113,7 @@ class Leadership:
         self._name = name
         self._queue: deque[_QueuedStatement | _WriterClaim] = deque()
         self._queue_changed = asyncio.Event()
-        self._reads: ReadConfirmation[asyncio.Future[None]] = ReadConfirmation(lease_s)
-        self._reads_changed = asyncio.Event()
+        self.reads = LeaderReads(host.clock, lease_s, log.noop, self._not_leading)
         self._current: InteractiveTransaction | None = None
         self.notices = CommitNotices()
         """Told of each commit that changes something."""
@@ -181,56 +180,6 @@ class Leadership:
             timer.cancel()
             interrupted.remove_done_callback(interrupt)
 
-    async def confirm(self) -> None:
-        """Return when a snapshot that was taken before the call may be answered: no other node had acknowledged anything by then.
-
-        The order matters: the snapshot is taken first and confirmed afterwards. A process that is suspended in between does not answer
-        from it once the lease has ended.
-
-        Raises:
-            SqlError: 57P01 when this node has ceased to lead.
-        """
-        if self._over is not None:
-            raise self._over
-        if not self._reads.is_confirmed(self._clock.elapsed()):
-            await self.barrier()
-        elif self._reads.wants_append:
-            self._reads_changed.set()
-
-    def age_s(self) -> float:
-        """This node's state lacks nothing that was acknowledged anywhere longer ago than this, in seconds. Called on any thread."""
-        return self._reads.age_s(self._clock.elapsed())
-
-    async def barrier(self) -> None:
-        """Return when an append that was sent after this call has been acknowledged: proof that this node led meanwhile.
-
-        Raises:
-            SqlError: 57P01 when this node has ceased to lead.
-        """
-        self._check()
-        proof: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._reads.wait(proof)
-        self._reads_changed.set()
-        await proof
-
-    async def noop(self) -> None:
-        """Append an entry without records. Its acknowledgement extends the lease and confirms the reads that wait."""
-        sent = self._reads.send_noop(self._clock.elapsed())
-        try:
-            await self._log.noop()
-        except BaseException:
-            self._fail_reads(sent.reads)
-            raise
-        self._acknowledge(sent)
-
-    def _acknowledge(self, sent: SentAppend[asyncio.Future[None]]) -> None:
-        for proof in self._reads.acknowledge(sent):
-            resolve(proof, None)
-
-    def _fail_reads(self, reads: Sequence[asyncio.Future[None]]) -> None:
-        for proof in reads:
-            fail(proof, self._not_leading())
-
     async def drain(self, limit_s: float) -> bool:
         """Begin no further transaction, and wait until none runs. Those that come meanwhile wait for the end of the leadership.
 
@@ -274,7 +223,7 @@ class Leadership:
         """
         try:
             async with TaskScope(f"leadership {self._name}") as scope:
-                scope.spawn(self._confirm_reads(), name="confirm reads")
+                scope.spawn(self.reads.run(), name="confirm reads")
                 scope.spawn(self._serve(scope), name="serve")
         finally:
             self._finish()
@@ -288,7 +237,7 @@ class Leadership:
         self._queue.clear()
         if self._current is not None:
             self._current.resolve(self._over)
-        self._fail_reads(self._reads.close())
+        self.reads.close()
 
     async def _serve(self, scope: TaskScope) -> None:
         spawn = partial(scope.spawn, name="group")
@@ -401,7 +350,7 @@ class Leadership:
 
     async def _confirm_group(self, window: GroupWindow[_StatementGroup], group: _StatementGroup) -> None:
         """Answers that change nothing are reads: they too must come from a node that leads."""
-        await self.confirm()
+        await self.reads.confirm()
         window.acknowledge(group)
         self._queue_changed.set()
 
@@ -461,18 +410,18 @@ class Leadership:
 
     async def _append_confirming(self, pending: PendingBatch) -> int:
         """Have the log acknowledge a batch, which confirms the reads that wait; the offset after it."""
-        sent = self._reads.send(self._clock.elapsed())
+        sent = self.reads.send()
         try:
             end = await self._append(pending)
         except RecordTooLarge:
-            self._reads.refuse(sent)
+            self.reads.refuse(sent)
             raise
         except BaseException:
-            self._fail_reads(sent.reads)
+            self.reads.fail(sent)
             # Its outcome is open, so the rollback that follows must not record the number as aborted.
             self.writer.context.number = None
             raise
-        self._acknowledge(sent)
+        self.reads.acknowledge(sent)
         return end
 
     @fault_point("sql.append")
@@ -484,7 +433,7 @@ class Leadership:
     async def _confirm_unchanged(self, pending: PendingBatch) -> None:
         """Answers that change nothing are reads: they too must come from a node that leads."""
         try:
-            await self.confirm()
+            await self.reads.confirm()
         except SqlError:
             await self._transaction.rollback()
             raise
@@ -548,7 +497,7 @@ class Leadership:
                 ),
             )
             return
-        held = self._current = InteractiveTransaction(self._thread, self._settings, self.confirm)
+        held = self._current = InteractiveTransaction(self._thread, self._settings, self.reads.confirm)
         resolve(claim.granted, held)
         try:
             request = await held.end_request
@@ -583,13 +532,3 @@ class Leadership:
         except BaseException:
             held.resolve(self._not_leading() if number is None else self._unknown(number))
             raise
-
-    async def _confirm_reads(self) -> None:
-        """Append no-ops for reads that wait and for the lease. Reads that come while one is on its way share the next, or an entry that
-        is sent before it.
-        """
-        while True:
-            while not self._reads.wants_append:
-                self._reads_changed.clear()
-                await self._reads_changed.wait()
-            await self.noop()

@@ -13,6 +13,7 @@ import apsw
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, EnvironmentFault
+from triplicate.replica import is_position_mismatch
 from triplicate.runtime import Host
 from triplicate.sql.core.access_rights import NOTHING_STORED, AccessRights
 from triplicate.sql.core.notifications import Notification
@@ -20,7 +21,7 @@ from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.access_tables import load_access_rights
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
-from triplicate.sql.storage.local_copies import is_damage, is_position_mismatch, verify_last_batch, with_file_errors
+from triplicate.sql.storage.local_copies import is_damage, verify_last_batch, with_file_errors
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, StoreState, mark_diverged, mark_epoch, open_follower, open_store, read_state
 from triplicate.sql.storage.sqlite_snapshots import remove_leftovers
 from triplicate.sql.storage.transaction_history import RequestLimits

@@ -115,7 +115,7 @@ class ReadAdmission:
         """
         if leadership is not None:
             if self.settings.level in _CONFIRMED_BY_LEADER:
-                await leadership.confirm()
+                await leadership.reads.confirm()
             return True
         return self._database.progress.now() <= valid_until
 
@@ -202,4 +202,4 @@ class ReadAdmission:
 async def confirm(leadership: Leadership | None) -> None:
     """On the leader, reads see everything that was acknowledged anywhere before they arrived. Called when the snapshot is taken."""
     if leadership is not None:
-        await leadership.confirm()
+        await leadership.reads.confirm()

@@ -11,8 +11,8 @@ import apsw
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, FormatError, SqlError
 from triplicate.log import LogEntry, LogWriter
-from triplicate.replica import lease_wait_s
-from triplicate.runtime import Clock, Host, Metrics, fault_point, shielded, sleep
+from triplicate.replica import LeaseSuccession, is_position_mismatch
+from triplicate.runtime import Clock, Host, Metrics, fault_point, shielded
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.commit_notices import changed_tables
@@ -36,7 +36,6 @@ from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.pg.protocol.activity_rows import ActivityRows
 from triplicate.sql.storage.applier import LogBatch
-from triplicate.sql.storage.local_copies import is_position_mismatch
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 from triplicate.sql.storage.sqlite_snapshots import SqlSnapshots
 from triplicate.sql.storage.wal_checkpointer import OLD_SNAPSHOT_S, WalCheckpointer
@@ -57,7 +56,7 @@ class ClusterLinks:
 
 
 class SqlDatabase:
-    """Implements `replica.StateMachine` for the replica and `interface.Database` for clients.
+    """Implements `replica.HostedMachine` for the replica and `interface.Database` for clients.
 
     Args:
         identity: 16 bytes; the local file must be of this database.
@@ -93,8 +92,7 @@ class SqlDatabase:
         place = ReadPlace(settings.node_id, self._age_s)
         self._copy = LocalCopy(host, name, identity, path, place.setup(setup), self._checkpointer)
         self._lease_s = lease_s
-        self._led_epoch = 0
-        """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""
+        self._succession = LeaseSuccession(host.clock, lease_s, settings.clock_rate_error)
         self.leadership: Leadership | None = None
         self.schema_version = 0
         self.generation = 0
@@ -134,7 +132,7 @@ class SqlDatabase:
     def _age_s(self) -> float | None:
         """This copy lacks nothing that was acknowledged anywhere longer ago than this; None if that is unknown. Called on any thread."""
         leadership = self.leadership
-        return leadership.age_s() if leadership is not None else self.progress.freshness.age_s(self.progress.now())
+        return leadership.reads.age_s() if leadership is not None else self.progress.freshness.age_s(self.progress.now())
 
     @property
     def leader_hint(self) -> str | None:
@@ -287,10 +285,10 @@ class SqlDatabase:
             leadership.on_commit = partial(self._committed, writer)
             leadership.notices = self.activity.notices
             self._moved(writer.position, writer.schema_version, writer.access)
-            await self._outwait_predecessor(log.epoch, entered_at)
+            await self._succession.outwait_predecessor(log.epoch, entered_at)
             # The first answer to a client must not come from a leader that has been fenced since its election.
-            await leadership.noop()
-            self._led_epoch = log.epoch
+            await leadership.reads.noop()
+            self._succession.leads(log.epoch)
             self.pool.ids = ids
             self.leadership = leadership
             self._lead_changed(leads=True)
@@ -307,19 +305,23 @@ class SqlDatabase:
             if leadership is not None:
                 await shielded(self._close_writer(leadership.writer))
 
+    def catch_up(self) -> None:
+        message = f"this node's copy of database {self.name!r} is being built again from the log"
+        self.availability.catch_up(SqlError("57P03", message, hint="Use another node."))
+
+    def caught_up(self) -> None:
+        self.availability.caught_up()
+
+    def failed(self, error: Exception) -> None:
+        self.availability.failed(error)
+
+    async def run_beside(self) -> None:
+        await self.progress.run()
+
     async def drain(self) -> bool:
         """As the leader, begin no further transaction and wait for those that run; returns whether none runs. See `Leadership.drain`."""
         leadership = self.leadership
         return leadership is None or await leadership.drain(self.settings.handover_limit_s)
-
-    async def _outwait_predecessor(self, epoch: int, since: float) -> None:
-        """Wait until no earlier leader answers reads under its lease. Their fencing was complete at `since`, or before."""
-        if epoch == self._led_epoch + 1:
-            return  # The previous leadership was of this process, which has ended it, or there was none.
-        clock = self._host.clock
-        until = since + lease_wait_s(self._lease_s, self.settings.clock_rate_error)
-        while (remaining_s := until - clock.elapsed()) > 0:
-            await sleep(clock, remaining_s)
 
     async def _open_writer(self, ids: TransactionIds) -> WriterConnection:
         clock = self._host.clock

@@ -14,11 +14,21 @@ from triplicate.client import Client
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import BadVersion, NodeExists, NoNode, SessionExpired, SqlError, TriplicateError
 from triplicate.metadata import SetData, Watch, own_paths
+from triplicate.replica import (
+    CopyChange,
+    LeaderMove,
+    ListedNode,
+    PlacedNode,
+    listed_nodes,
+    placement_change,
+    placement_version,
+    plan_copies,
+    plan_leaders,
+    shortages,
+)
 from triplicate.runtime import Backoff, Host, Metrics, deadline_after, first_of, map_bounded, shielded, sleep, timeout_at
-from triplicate.sql.core.placement import CopyChange, LeaderMove, PlacedNode, plan_copies, plan_leaders, shortages
 from triplicate.sql.hosting.database_directory import encode_info
 from triplicate.sql.hosting.leader_moves import move_leader
-from triplicate.sql.hosting.placed_nodes import ListedNode, listed_nodes, placement_change, placement_version
 from triplicate.sql.hosting.placement_changes import StoredDatabase, stored_databases
 
 RETRY_FIRST_S = 0.1
@@ -153,7 +163,7 @@ class Balancer:
         self._put_off = {name: until_s for name, until_s in self._put_off.items() if until_s > now_s}
         evens_out = self._is_settled(placed_nodes, databases)
         planned = plan_leaders(placed, placed_nodes, MOVES_PER_ROUND + len(self._put_off), evens_out=evens_out)
-        moves = [one for one in planned if one.database not in self._put_off][:MOVES_PER_ROUND]
+        moves = [one for one in planned if one.name not in self._put_off][:MOVES_PER_ROUND]
         await map_bounded(self._move, moves, most=MOVES_AT_ONCE, name="leaders")
         # A node that is absent becomes gone by time alone, and nothing wakes this loop then.
         return evens_out and not copies and not moves and not self._absent_since
@@ -179,36 +189,36 @@ class Balancer:
         running = {one.name for one in nodes if one.is_registered}
         chosen = {one.placed.name: one.placed.placement.nodes for one in databases}
         builds = sum(bool((set(one.placed.placement.nodes) & running) - one.placed.served_on) for one in databases)
-        new = [one for one in changes if not chosen[one.database]]
-        others = [one for one in changes if chosen[one.database]]
+        new = [one for one in changes if not chosen[one.name]]
+        others = [one for one in changes if chosen[one.name]]
         return [*new, *others[: max(0, BUILDS_AT_ONCE - builds)]]
 
     async def _change_copies(self, changes: Sequence[CopyChange], version: int, databases: Sequence[StoredDatabase]) -> None:
         """Write the new nodes of databases, unless the placement has changed since the plan was made."""
         stored = {one.placed.name: one for one in databases}
         for change in changes:
-            one = stored[change.database]
+            one = stored[change.name]
             info = replace(one.info, placement=replace(one.info.placement, nodes=change.nodes))
-            path = own_paths.database_path(self._client.metadata.own_root, change.database)
+            path = own_paths.database_path(self._client.metadata.own_root, change.name)
             try:
                 await self._tree.multi([placement_change(self._client, version), SetData(path, encode_info(info), one.version)])
             except (BadVersion, NoNode):
-                self._trace("node.placement_outdated", database=change.database)
+                self._trace("node.placement_outdated", database=change.name)
                 return  # The change has woken this loop, which plans again.
             version += 1
-            self._trace("node.placement_changed", database=change.database, before=one.info.placement.nodes, nodes=change.nodes)
+            self._trace("node.placement_changed", database=change.name, before=one.info.placement.nodes, nodes=change.nodes)
             if self._metrics is not None:
                 self._metrics.copies.inc()
 
     async def _move(self, move: LeaderMove) -> None:
         limit_s = self._settings.handover_limit_s + MOVE_LIMIT_S
         try:
-            await move_leader(self._client, move.database, move.target, limit_s)
+            await move_leader(self._client, move.name, move.target, limit_s)
         except SqlError as error:
-            self._put_off[move.database] = self._host.clock.monotonic() + PUT_OFF_S
-            self._trace("node.leader_not_moved", database=move.database, source=move.source, to=move.target, error=str(error))
+            self._put_off[move.name] = self._host.clock.monotonic() + PUT_OFF_S
+            self._trace("node.leader_not_moved", database=move.name, source=move.source, to=move.target, error=str(error))
             return
-        self._trace("node.leader_moved", database=move.database, source=move.source, to=move.target)
+        self._trace("node.leader_moved", database=move.name, source=move.source, to=move.target)
         if self._metrics is not None:
             self._metrics.leaders.inc()
 

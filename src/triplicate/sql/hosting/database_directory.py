@@ -12,15 +12,25 @@ from typing import Any
 
 from triplicate.client import Client
 from triplicate.config.log_settings import LogSettings
-from triplicate.errors import ArgumentError, BadVersion, FormatError, NodeExists, NoNode, SqlError
+from triplicate.errors import ArgumentError, BadVersion, FormatError, NoNode, SqlError
 from triplicate.log import Logs, Purpose, PurposeKind
 from triplicate.metadata import Tree, own_paths
-from triplicate.replica import Candidate, Role, candidates_of, leader_of
+from triplicate.replica import (
+    EVERYWHERE,
+    Candidate,
+    Placement,
+    Role,
+    candidates_of,
+    check_lease,
+    create_with_log,
+    decode_registration,
+    leader_of,
+    names_beneath,
+)
 from triplicate.runtime import sleep
 from triplicate.security import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
-from triplicate.sql.core.placement import EVERYWHERE, Placement
 from triplicate.sql.core.role_login import RoleLogin
-from triplicate.sql.hosting.node_registration import NodeRegistration, decode_registration
+from triplicate.sql.storage.local_copies import FILE_NAME
 
 FORMAT = 2
 FORMAT_OF_SECURED = 3
@@ -32,8 +42,6 @@ ROLE_NAME_BYTES_MAX = 63
 ATTEMPTS = 10
 LEASE_S = 0.5
 """Default lease of a database, in seconds: how long its leader answers reads on its own."""
-LONGEST_LEASE_S = 60.0
-FILE_NAME = "main.db"
 LEADER_POLL_S = 0.1
 
 
@@ -173,12 +181,8 @@ async def create_database(
         SqlError: 42P04, the name is in use. ArgumentError: the name or the lease is not valid, or `settings` has retention, which the
         snapshots of a database decide.
     """
-    if not 0 <= lease_s <= LONGEST_LEASE_S:
-        raise ArgumentError(f"a lease has 0 to {LONGEST_LEASE_S:g} s, not {lease_s:g}")
+    check_lease(lease_s)
     path = own_paths.database_path(client.metadata.own_root, name)
-    tree: Tree = client.metadata.tree
-    if await tree.exists(path) is not None:
-        raise _name_in_use(name)
     identity = client.host.entropy.stream("sql.database").randbytes(16)
     info = DatabaseInfo(
         name,
@@ -189,16 +193,19 @@ async def create_database(
         administrator=administrator,
         placement=placement,
     )
-    purpose = log_purpose(info)
-    logs = (logs or Logs(client)).acting_for(purpose)
-    await logs.create(info.log, settings, purpose=purpose, key_id=key_id)
-    try:
-        await tree.create(path, encode_info(info), parents=True)
-    except NodeExists:
-        if (await _read(tree, path)) == info:
-            return info  # The creation was applied, the connection was lost, and the metadata driver repeated it.
-        await logs.delete(info.log)
-        raise _name_in_use(name) from None
+    is_made = await create_with_log(
+        client.metadata.tree,
+        path,
+        encode_info(info),
+        lambda data: decode_info(data).identity == identity,
+        logs or Logs(client),
+        info.log,
+        settings,
+        purpose=log_purpose(info),
+        key_id=key_id,
+    )
+    if not is_made:
+        raise SqlError("42P04", f'database "{name}" already exists')
     return info
 
 
@@ -241,10 +248,6 @@ def log_purpose(info: DatabaseInfo) -> Purpose:
     return Purpose(PurposeKind.DATABASE, info.log.removeprefix("database.").rpartition(".")[0])
 
 
-def _name_in_use(name: str) -> SqlError:
-    return SqlError("42P04", f'database "{name}" already exists')
-
-
 async def _read(tree: Tree, path: str) -> DatabaseInfo | None:
     try:
         data, _ = await tree.get(path)
@@ -255,11 +258,7 @@ async def _read(tree: Tree, path: str) -> DatabaseInfo | None:
 
 async def database_names(client: Client) -> list[str]:
     """Names of all databases, sorted."""
-    try:
-        names, _ = await client.metadata.tree.children(own_paths.databases_path(client.metadata.own_root))
-    except NoNode:
-        return []
-    return sorted(names)
+    return await names_beneath(client.metadata.tree, own_paths.databases_path(client.metadata.own_root))
 
 
 async def read_info(client: Client, name: str) -> DatabaseInfo:
@@ -268,10 +267,15 @@ async def read_info(client: Client, name: str) -> DatabaseInfo:
     Raises:
         SqlError: 3D000, there is none.
     """
-    found = await _read(client.metadata.tree, own_paths.database_path(client.metadata.own_root, name))
+    found = await find_info(client, name)
     if found is None:
         raise _no_such_database(name)
     return found
+
+
+async def find_info(client: Client, name: str) -> DatabaseInfo | None:
+    """As `read_info`; None if there is none."""
+    return await _read(client.metadata.tree, own_paths.database_path(client.metadata.own_root, name))
 
 
 async def database_info(client: Client, name: str) -> DatabaseInfo:
@@ -318,28 +322,7 @@ async def wait_for_leader(client: Client, name: str, limit_s: float) -> Database
 
 
 async def _any_node_runs(client: Client) -> bool:
-    try:
-        names, _ = await client.metadata.tree.children(own_paths.nodes_path(client.metadata.own_root))
-    except NoNode:
-        return False
-    return bool(names)
-
-
-async def registered_nodes(client: Client) -> list[NodeRegistration]:
-    """The registered nodes. One whose registration cannot be read, or that left in the meantime, is left out."""
-    tree, root = client.metadata.tree, client.metadata.own_root
-    try:
-        names, _ = await tree.children(own_paths.nodes_path(root))
-    except NoNode:
-        return []
-    found: list[NodeRegistration] = []
-    for name in sorted(names):
-        try:
-            data, _ = await tree.get(own_paths.node_path(root, own_paths.decode_name(name)))
-            found.append(decode_registration(data))
-        except (NoNode, FormatError):
-            continue
-    return found
+    return bool(await names_beneath(client.metadata.tree, own_paths.nodes_path(client.metadata.own_root)))
 
 
 def database_file(directory: str | Path, name: str) -> Path:

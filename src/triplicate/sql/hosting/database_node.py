@@ -7,26 +7,26 @@ It waits while the metadata do not answer, and serves its open copies meanwhile.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 from triplicate.client import Client
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SessionExpired, TriplicateError
 from triplicate.log import Janitor, Logs, maintain
-from triplicate.metadata import own_paths
-from triplicate.replica import FailureDetector, NodeParts, PeerLoss
+from triplicate.metadata import Watch, own_paths
+from triplicate.replica import FailureDetector, HostingLoop, NodeDirectory, NodeParts, NodeRegistrar, PeerLoss, ensure_node_entry
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, resolve, sleep
 from triplicate.sql.backup.past_databases import PastDatabases
+from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.executor.threads import SharedThreads
 from triplicate.sql.hosting.balancer import Balancer
+from triplicate.sql.hosting.database_directory import DatabaseInfo
 from triplicate.sql.hosting.dropping import purge_dropped
-from triplicate.sql.hosting.hosted_database import NodeResources
-from triplicate.sql.hosting.hosted_databases import HostedDatabases
-from triplicate.sql.hosting.hosting_loop import HostingLoop
-from triplicate.sql.hosting.node_registration import NodeDirectory, NodeRegistrar
-from triplicate.sql.hosting.placed_nodes import ensure_node_entry
+from triplicate.sql.hosting.hosted_database import HostedDatabase, NodeResources
+from triplicate.sql.hosting.hosted_databases import DatabaseDirectory, HostedDatabases
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
 PURGE_SHORTEST_S = 1.0
@@ -35,6 +35,8 @@ PURGE_LONGEST_S = 600.0
 ENTRY_FIRST_S = 0.1
 ENTRY_LONGEST_S = 2.0
 """Bounds, in seconds, of the pause before the node's entry is written again after an error."""
+
+DatabaseLoop = HostingLoop[SqlDatabase, DatabaseInfo]
 
 
 class NodeFailure:
@@ -119,10 +121,11 @@ class DatabaseNode:
             scope.spawn(name.keep(), name="name")
             gone = _start_failure_detector(host, settings, scope)
             turn = asyncio.Lock()
-            parts = NodeResources(host, client, logs, settings, metrics, setup, shown, lambda: name.held, turn, threads, gone, past)
-            await _open_in(scope, _open_databases(HostingLoop(parts, databases, watches, scope), parts, databases, scope))
+            parts = NodeParts(host, client, logs, settings, metrics, shown, lambda: name.held, turn, gone)
+            loop = _hosting_loop(NodeResources(parts, setup, threads, past), databases, watches, scope)
+            await _open_in(scope, _open_databases(loop, parts, databases, scope))
             if beside is not None:
-                await _open_in(scope, beside(_shared(parts), scope))
+                await _open_in(scope, beside(parts, scope))
             return cls(settings.node_id, databases, failure, opened.pop_all())
 
     @property
@@ -149,7 +152,13 @@ async def _open_in(scope: TaskScope, opening: Coroutine[Any, Any, None]) -> None
         raise
 
 
-async def _open_databases(loop: HostingLoop, parts: NodeResources, databases: HostedDatabases, scope: TaskScope) -> None:
+def _hosting_loop(parts: NodeResources, databases: HostedDatabases, watches: Sequence[Watch], scope: TaskScope) -> DatabaseLoop:
+    node = parts.node
+    directory = DatabaseDirectory(node.client, node.settings.directory)
+    return HostingLoop(node, directory, databases, partial(HostedDatabase, parts, directory), watches, scope)
+
+
+async def _open_databases(loop: DatabaseLoop, parts: NodeParts, databases: HostedDatabases, scope: TaskScope) -> None:
     """Open every copy, and start the tasks that run until the end of the node."""
     await loop.open_all()
     scope.spawn(loop.run(), name="databases")
@@ -167,21 +176,6 @@ def _start_failure_detector(host: Host, settings: NodeSettings, scope: TaskScope
     peers = FailureDetector(host, settings.peer_probe_interval_s, settings.silent_leader_limit_s)
     scope.spawn(peers.run(), name="peers")
     return peers.gone
-
-
-def _shared(parts: NodeResources) -> NodeParts:
-    """The parts of a node that replicas of any machine use."""
-    return NodeParts(
-        parts.host,
-        parts.client,
-        parts.logs,
-        parts.settings,
-        parts.metrics,
-        parts.address,
-        parts.holds_name,
-        parts.snapshot_turn,
-        parts.gone,
-    )
 
 
 async def _write_entry(host: Host, client: Client, settings: NodeSettings) -> None:
@@ -205,7 +199,7 @@ async def _lock(host: Host, directory: NodeDirectory) -> str:
         await worker.close()
 
 
-async def _purge_dropped(parts: NodeResources) -> None:
+async def _purge_dropped(parts: NodeParts) -> None:
     """Delete the logs of databases that were dropped longer ago than the setting says."""
     keep_s = parts.settings.dropped_keep_s
     interval_s = min(max(keep_s / 10, PURGE_SHORTEST_S), PURGE_LONGEST_S)

@@ -28,6 +28,7 @@ from triplicate.errors import (
 )
 from triplicate.log import Logs
 from triplicate.metadata import CreateNode, DeleteNode, Tree, TreeOperation, own_paths
+from triplicate.replica import deletions_of, names_beneath
 from triplicate.runtime import Backoff, Host, sleep
 from triplicate.sql.hosting.database_directory import DatabaseInfo, decode_info, encode_info, log_purpose
 
@@ -133,7 +134,7 @@ async def rename_database(client: Client, name: str, new_name: str) -> DatabaseI
         found = await _found(tree, path, name)
         renamed = replace(found.info, name=new_name)
         await _require_free(tree, new_path, new_name)
-        await tree.multi([CreateNode(new_path, encode_info(renamed)), *await _beneath(tree, path), DeleteNode(path, found.version)])
+        await tree.multi([CreateNode(new_path, encode_info(renamed)), *await deletions_of(tree, path, found.version)])
         return renamed
 
     return await _repeated(client.host, attempt)
@@ -143,12 +144,8 @@ async def dropped_databases(client: Client) -> list[DroppedDatabase]:
     """The databases that were dropped and whose logs are kept, the last drop first."""
     tree: Tree = client.metadata.tree
     folder = own_paths.dropped_path(client.metadata.own_root)
-    try:
-        names, _ = await tree.children(folder)
-    except NoNode:
-        return []
     found = []
-    for name in names:
+    for name in await names_beneath(tree, folder):
         try:
             data, stat = await tree.get(f"{folder}/{name}")
         except NoNode:
@@ -252,12 +249,7 @@ async def _drop(tree: Tree, root: str, path: str, found: _StoredDatabase) -> lis
     await _ensure(tree, own_paths.dropped_path(root))
     # A tombstone beside a node is left from a drop of which the restore of an older store has undone a part.
     left = [DeleteNode(tombstone)] if await tree.exists(tombstone) is not None else []
-    return [
-        *left,
-        CreateNode(tombstone, encode_tombstone(found.record, DROPPED)),
-        *await _beneath(tree, path),
-        DeleteNode(path, found.version),
-    ]
+    return [*left, CreateNode(tombstone, encode_tombstone(found.record, DROPPED)), *await deletions_of(tree, path, found.version)]
 
 
 async def _require_free(tree: Tree, path: str, name: str) -> None:
@@ -271,15 +263,6 @@ async def _ensure(tree: Tree, path: str) -> None:
             await tree.create(path, parents=True)
         except NodeExists:
             return
-
-
-async def _beneath(tree: Tree, path: str) -> list[TreeOperation]:
-    """Deletions of everything beneath a node, children before their parents."""
-    operations: list[TreeOperation] = []
-    names, _ = await tree.children(path)
-    for name in names:
-        operations += [*await _beneath(tree, f"{path}/{name}"), DeleteNode(f"{path}/{name}")]
-    return operations
 
 
 async def _repeated(host: Host, attempt: Callable[[], Awaitable[DatabaseInfo]]) -> DatabaseInfo:

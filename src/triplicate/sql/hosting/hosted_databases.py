@@ -1,55 +1,44 @@
-"""The databases that a node hosts, as its server sees them. Empty before the node's start."""
+"""The databases that a node hosts, and how it finds them."""
 
 from __future__ import annotations
 
+from triplicate.client import Client
+from triplicate.metadata import own_paths
+from triplicate.replica import HostedCopies
 from triplicate.sql.engine.sql_database import SqlDatabase
-from triplicate.sql.hosting.hosted_database import HostedDatabase
+from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, database_names, find_info
+from triplicate.sql.hosting.dropping import is_dropped
 
 
-class HostedDatabases:
+class HostedDatabases(HostedCopies[SqlDatabase, DatabaseInfo]):
     """The hosted databases by name. Implements `interface.Databases` for servers."""
 
-    def __init__(self) -> None:
-        self._is_complete = False
-        self.is_partial = False
-        """Whether the cluster has databases of which this node has no copy."""
-        self._hosted: dict[str, HostedDatabase] = {}
 
-    @property
-    def starting(self) -> bool:
-        """Whether the node does not know all databases of the cluster yet. Those that it knows are served."""
-        return not self._is_complete
+class DatabaseDirectory:
+    """Implements `replica.ReplicaDirectory` for databases.
 
-    def complete(self) -> None:
-        """The node knows all databases of the cluster from now on."""
-        self._is_complete = True
+    Args:
+        folder: the directory of this node.
+    """
 
-    def get(self, name: str) -> SqlDatabase | None:
-        hosted = self._hosted.get(name)
-        return None if hosted is None else hosted.database
+    kind = "database"
 
-    def names(self) -> list[str]:
-        return sorted(self._hosted)
+    def __init__(self, client: Client, folder: str) -> None:
+        self._client = client
+        self._folder = folder
+        self.list_path = own_paths.databases_path(client.metadata.own_root)
 
-    @property
-    def hosted(self) -> dict[str, HostedDatabase]:
-        """The hosted databases by name; a copy."""
-        return dict(self._hosted)
+    def entry_path(self, name: str) -> str:
+        return own_paths.database_path(self._client.metadata.own_root, name)
 
-    def positions(self) -> dict[str, int]:
-        """The offset after the last record applied, by database."""
-        return {name: hosted.database.position for name, hosted in sorted(self._hosted.items())}
+    def copy_file(self, name: str) -> str:
+        return str(database_file(self._folder, name))
 
-    def add(self, hosted: HostedDatabase) -> None:
-        """Serve a database."""
-        self._hosted[hosted.info.name] = hosted
+    async def names(self) -> list[str]:
+        return await database_names(self._client)
 
-    def remove(self, hosted: HostedDatabase) -> None:
-        """Stop serving a database. Its sessions go on until it is closed."""
-        del self._hosted[hosted.info.name]
+    async def read(self, name: str) -> DatabaseInfo | None:
+        return await find_info(self._client, name)
 
-    async def aclose(self) -> None:
-        """Close every database and serve none."""
-        for hosted in self.hosted.values():
-            await hosted.database.close()
-        self._hosted.clear()
+    async def is_dropped(self, info: DatabaseInfo) -> bool:
+        return await is_dropped(self._client, info.identity)

@@ -1,19 +1,14 @@
-"""Moving the leader of a database to another node. The present leader is drained, and the other node is named in the election."""
+"""Moving the leader of a database to another node."""
 
 from __future__ import annotations
 
 from triplicate.client import Client
-from triplicate.errors import FormatError, NodeExists, NoNode, SqlError, TriplicateError
-from triplicate.metadata import Tree, own_paths
-from triplicate.replica import Role, candidate_of, encode_handover, leader_of
-from triplicate.runtime import deadline_after, shielded, sleep, timeout_at
-from triplicate.sql.core.placement import best_leader
+from triplicate.errors import NodeExists, NoNode, SqlError
+from triplicate.metadata import own_paths
+from triplicate.replica import best_leader, hand_leader_over, listed_nodes
 from triplicate.sql.hosting.database_directory import database_info
-from triplicate.sql.hosting.placed_nodes import listed_nodes, no_such_node
+from triplicate.sql.hosting.node_changes import no_such_node
 from triplicate.sql.hosting.placement_changes import stored_databases
-
-POLL_S = 0.05
-WITHDRAW_LIMIT_S = 5.0
 
 
 async def move_leader(client: Client, name: str, target: str, limit_s: float) -> None:
@@ -25,60 +20,18 @@ async def move_leader(client: Client, name: str, target: str, limit_s: float) ->
     Raises:
         SqlError: 3D000, no such database; 55006, its leader is being moved already; 55P03, the target does not lead in time.
     """
-    tree, path = client.metadata.tree, own_paths.database_path(client.metadata.own_root, name)
-    await _request(tree, path, name, target)
     try:
-        async with timeout_at(deadline_after(client.host.clock, limit_s)):
-            while not await _leads(tree, path, target):
-                await sleep(client.host.clock, POLL_S)
+        await hand_leader_over(client, own_paths.database_path(client.metadata.own_root, name), target, limit_s)
+    except NoNode:
+        raise SqlError("3D000", f'database "{name}" does not exist', hint="triplicate database list shows those that do.") from None
+    except NodeExists:
+        raise SqlError("55006", f"the leader of database {name} is being moved already; try again later") from None
     except TimeoutError:
         raise SqlError(
             "55P03",
             f"node {target} does not lead database {name} within {limit_s:g} s; the request is withdrawn",
             hint="A long statement runs on the leader, or the other copy is behind, see triplicate database show.",
         ) from None
-    finally:
-        await shielded(_withdraw(client, path))
-
-
-async def _request(tree: Tree, path: str, name: str, target: str) -> None:
-    try:
-        await tree.create(f"{path}/handover", encode_handover(target), ephemeral=True)
-    except NoNode:
-        raise SqlError("3D000", f'database "{name}" does not exist', hint="triplicate database list shows those that do.") from None
-    except NodeExists:
-        raise SqlError("55006", f"the leader of database {name} is being moved already; try again later") from None
-
-
-async def _leads(tree: Tree, path: str, target: str) -> bool:
-    try:
-        leader = await leader_of(tree, path)
-    except FormatError:
-        return False
-    if leader is None or leader.node_id != target:
-        return False
-    candidate = await candidate_of(tree, path, target)
-    return candidate is not None and candidate.role == Role.LEADER.value
-
-
-async def _withdraw(client: Client, path: str) -> None:
-    """Withdraw this session's request. When the metadata do not answer, it ends with the session."""
-    tree, clock = client.metadata.tree, client.host.clock
-    until_s = clock.monotonic() + WITHDRAW_LIMIT_S
-    while True:
-        try:
-            async with timeout_at(until_s):
-                stat = await tree.exists(f"{path}/handover")
-                if stat is not None and stat.ephemeral_owner == tree.session_id:
-                    await tree.delete(f"{path}/handover", stat.version)
-                return
-        except NoNode:
-            return
-        except (TriplicateError, TimeoutError) as error:
-            client.host.trace("node.handover_not_withdrawn", path=path, error=repr(error))
-            if clock.monotonic() >= until_s:
-                return
-            await sleep(clock, POLL_S)
 
 
 async def choose_leader(client: Client, name: str, target: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from triplicate.client import Client
 from triplicate.errors import SqlError, TriplicateError
 from triplicate.log import Logs
-from triplicate.replica import candidates_of, leader_of
+from triplicate.replica import candidates_of, leader_of, registered_nodes
 from triplicate.runtime import Host, resolve, timeout_at
 from triplicate.sql.core.committed_changes import CommittedTransaction, row_as_json
 from triplicate.sql.core.interface import Value
@@ -19,7 +19,6 @@ from triplicate.sql.core.notifications import Notification
 from triplicate.sql.core.rights import Action
 from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.hosting.change_feed import FeedPart, FeedScan, wanted_by_role
-from triplicate.sql.hosting.database_directory import registered_nodes
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.datetimes import text_of_micros
 

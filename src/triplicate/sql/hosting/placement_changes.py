@@ -1,4 +1,4 @@
-"""The placement of all databases: its facts, and changes of it by operators and by the balancer."""
+"""The placement of all databases: its facts, and changes of it by operators."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from functools import partial
 from triplicate.client import Client
 from triplicate.errors import ArgumentError, BadVersion, FormatError, NoNode, SqlError
 from triplicate.metadata import SetData, own_paths
-from triplicate.replica import candidates_of, leader_of
-from triplicate.runtime import map_bounded
-from triplicate.sql.core.placement import COPIES_MAX, EVERYWHERE, PlacedDatabase, Placement, expected_nodes, shortages
-from triplicate.sql.hosting.database_directory import DatabaseInfo, database_names, decode_info, encode_info, read_info
-from triplicate.sql.hosting.placed_nodes import (
-    ATTEMPTS,
+from triplicate.replica import (
+    COPIES_MAX,
+    EVERYWHERE,
     ListedNode,
     NodeEntry,
-    busy_placement,
-    change_node,
-    check_weight,
+    PlacedReplica,
+    Placement,
+    candidates_of,
+    expected_nodes,
+    leader_of,
     listed_nodes,
-    no_such_node,
     placement_change,
     placement_version,
+    shortages,
 )
+from triplicate.runtime import map_bounded
+from triplicate.sql.hosting.database_directory import DatabaseInfo, database_names, decode_info, encode_info, read_info
+from triplicate.sql.hosting.node_changes import ATTEMPTS, busy_placement, change_node, check_weight, no_such_node
 
 READS_AT_ONCE = 16
 NAMED_MAX = 5
@@ -35,7 +37,7 @@ NAMED_MAX = 5
 class StoredDatabase:
     """A database with its state and its entry."""
 
-    placed: PlacedDatabase
+    placed: PlacedReplica
     info: DatabaseInfo
     version: int
     """Of the entry."""
@@ -48,7 +50,7 @@ async def stored_databases(client: Client) -> list[StoredDatabase]:
     return [one for one in found if one is not None]
 
 
-async def placed_databases(client: Client) -> list[PlacedDatabase]:
+async def placed_databases(client: Client) -> list[PlacedReplica]:
     """All databases with their placement and their state, by name, without those that cannot be read."""
     return [one.placed for one in await stored_databases(client)]
 
@@ -67,7 +69,7 @@ async def _stored(client: Client, name: str) -> StoredDatabase | None:
     except (NoNode, FormatError):
         return None
     served_on = frozenset(one.node_id for one in await candidates_of(tree, path) if one.serves)
-    placed = PlacedDatabase(name, info.placement, "" if leader is None else leader.node_id, served_on)
+    placed = PlacedReplica(name, info.placement, "" if leader is None else leader.node_id, served_on)
     return StoredDatabase(placed, info, stat.version)
 
 
@@ -121,7 +123,7 @@ def _require_nodes(name: str, placement: Placement, nodes: Sequence[ListedNode])
     for node in (*placement.readers, *([placement.preferred] if placement.preferred else [])):
         if node not in known:
             raise no_such_node(node, nodes)
-    for one in shortages([PlacedDatabase(name, placement)], [node.placed() for node in nodes]):
+    for one in shortages([PlacedReplica(name, placement)], [node.placed() for node in nodes]):
         raise SqlError(
             "55000",
             f"database {name} would have {one.expected} copies, and only {one.able} nodes are able to have one",
@@ -140,18 +142,20 @@ async def new_placement(client: Client, name: str, placement: Placement) -> Plac
     return placement
 
 
-async def drain_node(client: Client, name: str) -> NodeEntry:
+async def drain_node(client: Client, name: str, others: Sequence[PlacedReplica] = ()) -> NodeEntry:
     """Let a node give up its leaders and its copies. The balancer moves them to other nodes.
+
+    Args:
+        others: replicas besides the databases, which must not be left without nodes either.
 
     Raises:
         SqlError: 42704, no such node; 55000, too few nodes would be left for a database, and nothing is changed.
     """
 
     async def check(nodes: Sequence[ListedNode]) -> None:
-        databases = [one.placed for one in await stored_databases(client)]
-        short = shortages(databases, [one.placed() for one in nodes])
+        short = shortages([*await placed_databases(client), *others], [one.placed() for one in nodes])
         if short:
-            named = ", ".join(f"{one.database} ({one.expected} expected, {one.able} possible)" for one in short[:NAMED_MAX])
+            named = ", ".join(f"{one.name} ({one.expected} expected, {one.able} possible)" for one in short[:NAMED_MAX])
             rest = f" and {len(short) - NAMED_MAX} more" if len(short) > NAMED_MAX else ""
             hint = "Start another node first, or lower the numbers with triplicate database alter NAME --copies N."
             raise SqlError("55000", f"without node {name}, too few nodes would be left for the copies of {named}{rest}", hint=hint)

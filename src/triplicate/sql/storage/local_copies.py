@@ -1,26 +1,23 @@
-"""A node's local copies as files: recognising damage, setting copies aside, and comparing a suspected copy with the log.
+"""A node's local copies as files: recognising damage, and comparing a suspected copy with the log.
 
-A copy is the folder ``databases/<name>`` with the SQLite file and SQLite's files beside it. It is set aside as a whole, by one rename,
-since the file is worthless without its write-ahead log. ``databases/.<name>.aside-1`` is the newest; no database can have such a name.
+A copy is the folder ``databases/<name>`` with the SQLite file and SQLite's files beside it.
 """
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Callable
 from typing import TypeVar
 
 import apsw
 
 from triplicate.errors import Diverged, EnvironmentFault
-from triplicate.replica import STANDS_AT
-from triplicate.runtime import Disk
 from triplicate.sql.core.records import decode_header
 from triplicate.sql.storage.applier import LogBatch
 from triplicate.sql.storage.sqlite_file import read_state
 
 Result = TypeVar("Result")
 
+FILE_NAME = "main.db"
 _EPOCH_BITS = 40
 
 
@@ -49,11 +46,6 @@ def with_file_errors(path: str, function: Callable[[], Result]) -> Result:
         raise EnvironmentFault(f"{path} cannot be opened: {error.strerror or error}") from error
 
 
-def is_position_mismatch(reason: str) -> bool:
-    """Whether a copy was given up because of its position in the log, so that its content may be correct."""
-    return reason.startswith(STANDS_AT)
-
-
 def verify_last_batch(connection: apsw.Connection, batch: LogBatch | None) -> None:
     """Compare the batch that the copy applied last with the log's entry before its position. If they are equal, clear the copy's mark.
 
@@ -78,29 +70,3 @@ def verify_last_batch(connection: apsw.Connection, batch: LogBatch | None) -> No
                 f"{where} is batch {header.batch} of epoch {header.epoch}, this copy applied batch {state.batch} of epoch {epoch} last"
             )
     connection.execute("update triplicate_state set diverged = null")
-
-
-def delete_copy(disk: Disk, path: str) -> None:
-    """Delete the files of a copy that is not open. The empty folder stays. Blocks.
-
-    Raises:
-        OSError: the disk fails.
-    """
-    folder = os.path.dirname(path)
-    if disk.exists(folder):
-        for name in disk.names(folder):
-            disk.delete(os.path.join(folder, name))
-
-
-def rename_copy(disk: Disk, path: str, new_path: str) -> bool:
-    """Move the folder of a copy that is not open; False when the new path has a copy already. Blocks.
-
-    Raises:
-        OSError: the disk fails.
-    """
-    folder, new_folder = os.path.dirname(path), os.path.dirname(new_path)
-    if not disk.exists(folder) or disk.exists(new_path):
-        return False
-    disk.rename(folder, new_folder)
-    disk.sync_directory(os.path.dirname(new_folder))
-    return True

@@ -167,7 +167,7 @@ def test_the_heartbeat_measures_how_late_the_loop_runs() -> None:
 def node_of(**roles: Role) -> DatabaseNode:
     """A node that hosts databases in these roles."""
     leader = SimpleNamespace(node_id="node-2")
-    hosted = {name: SimpleNamespace(role=role, leader=leader, database=SimpleNamespace(position=7)) for name, role in roles.items()}
+    hosted = {name: SimpleNamespace(role=role, leader=leader, machine=SimpleNamespace(position=7)) for name, role in roles.items()}
     return cast("DatabaseNode", SimpleNamespace(databases=SimpleNamespace(hosted=hosted), failure=None, node_id="node-1"))
 
 

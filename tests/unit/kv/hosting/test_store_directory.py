@@ -11,7 +11,7 @@ from tests.unit.kv.store_cluster import StoreCluster
 from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, FormatError, NoSuchStore
 from triplicate.kv import StoreInfo, create_store, drop_store, read_store, store_names
-from triplicate.kv.hosting.store_directory import decode_info, encode_info
+from triplicate.kv.hosting.store_directory import StoreDirectory, decode_info, encode_info
 from triplicate.metadata import own_paths
 
 INFO = StoreInfo("basket", bytes(range(16)), "store.basket.00010203", 1_764_000_000_123, 750)
@@ -42,6 +42,28 @@ def test_a_drop_that_was_interrupted_is_finished_by_another(tmp_path: Path) -> N
         assert await store_names(admin) == []
         with pytest.raises(NoSuchStore, match="triplicate kv list"):
             await read_store(admin, "s")
+
+    asyncio.run(scene())
+
+
+def test_a_store_counts_as_dropped_once_its_mark_was_seen(tmp_path: Path) -> None:
+    async def scene() -> None:
+        cluster = StoreCluster(tmp_path)
+        await cluster.create()
+        admin = cluster.client("admin")
+        directory = StoreDirectory(admin, str(tmp_path))
+        path = own_paths.store_path(admin.metadata.own_root, "s")
+        info = await read_store(admin, "s")
+        assert await directory.read("s") == info
+        data, _ = await admin.metadata.tree.get(path)
+        await admin.metadata.tree.delete(path)
+        assert await directory.read("s") is None
+        assert not await directory.is_dropped(info), "older metadata may have been restored"
+        await admin.metadata.tree.create(path, data.replace(b'"id"', b'"dropping":true,"id"'))
+        assert await directory.is_dropped(info)
+        assert await directory.read("s") is None
+        await drop_store(admin, "s")
+        assert await directory.is_dropped(info)
 
     asyncio.run(scene())
 

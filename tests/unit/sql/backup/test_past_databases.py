@@ -16,10 +16,13 @@ from triplicate.errors import SqlError
 from triplicate.sql import SqlDatabase
 from triplicate.sql.backup.past_databases import PastDatabases
 from triplicate.sql.core.rights import Action
+from triplicate.sql.hosting.hosted_database import HostedDatabase
 
 
 def past_databases(cluster: Cluster, node: str = "n1") -> PastDatabases:
-    return cluster.nodes[node].databases.hosted["db"]._parts.past
+    hosted = cluster.nodes[node].databases.hosted["db"]
+    assert isinstance(hosted, HostedDatabase)
+    return hosted._parts.past
 
 
 def files(cluster: Cluster, node: str = "n1") -> list[str]:

@@ -177,7 +177,7 @@ def test_a_snapshot_that_was_not_confirmed_is_read_by_no_later_statement(tmp_pat
     async def scene(database: SqlDatabase, log: HeldLog) -> None:
         session, leadership = await database.session(), database.leadership
         assert leadership is not None
-        confirm, asked = leadership.confirm, list[int]()
+        confirm, asked = leadership.reads.confirm, list[int]()
 
         async def failing_once() -> None:
             asked.append(1)
@@ -185,7 +185,7 @@ def test_a_snapshot_that_was_not_confirmed_is_read_by_no_later_statement(tmp_pat
                 raise SqlError("57P01", "this node does not lead any more")
             await confirm()
 
-        leadership.confirm = failing_once  # type: ignore[method-assign]
+        leadership.reads.confirm = failing_once  # type: ignore[method-assign]
         await run(session, "begin")
         await run(session, "savepoint s")
         assert await state_of(run(session, "select a from t")) == "57P01"

@@ -33,7 +33,7 @@ def test_a_no_op_changes_nothing_and_a_new_epoch_is_stored(tmp_path: Path, monke
         leadership = cluster.database(leader).leadership
         assert leadership is not None
         for _ in range(5):
-            await leadership.noop()
+            await leadership.reads.noop()
         await fill(cluster, 1)
         await cluster.caught_up(other, position + 1)
         assert [[len(batch.records) for batch in batches if batch.records] for batches in applied] == [[1]]

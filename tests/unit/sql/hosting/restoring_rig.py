@@ -13,6 +13,6 @@ async def hosted(cluster: Cluster, name: str, identity: bytes) -> SqlDatabase:
     while True:
         for node in cluster.nodes.values():
             one = node.databases.hosted.get(name)
-            if one is not None and one.info.identity == identity and one.database.is_leader:
-                return one.database
+            if one is not None and one.info.identity == identity and one.machine.is_leader:
+                return one.machine
         await asyncio.sleep(0.005)

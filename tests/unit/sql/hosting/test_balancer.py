@@ -12,11 +12,12 @@ import pytest
 from tests.unit.sql.cluster import Cluster, run
 from tests.unit.sql.placement_rig import BALANCED, create, hosted_by, hosts, led_by, play_placed
 from triplicate.metadata import Tree
+from triplicate.replica.core.placement import Placement
+from triplicate.replica.placed_nodes import listed_nodes, placement_version
 from triplicate.runtime import Metrics
 from triplicate.sql import database_info, drop_database
-from triplicate.sql.core.placement import Placement
 from triplicate.sql.hosting.balancer import Balancer
-from triplicate.sql.hosting.placed_nodes import listed_nodes, placement_version, remove_node
+from triplicate.sql.hosting.node_changes import remove_node
 from triplicate.sql.hosting.placement_changes import alter_placement, drain_node, stored_databases, undrain_node
 
 NAMES = ("n1", "n2", "n3")

@@ -11,7 +11,7 @@ from tests.unit.sql.cluster import Cluster, run, state_of
 from tests.unit.sql.placement_rig import BY_HAND, create, led_by, play_placed
 from triplicate.errors import SqlError
 from triplicate.metadata import own_paths
-from triplicate.sql.core.placement import EVERYWHERE, Placement
+from triplicate.replica.core.placement import EVERYWHERE, Placement
 from triplicate.sql.hosting.leader_moves import choose_leader, move_leader
 
 LIMIT_S = 20.0

@@ -11,18 +11,18 @@ from tests.unit.sql.cluster import Cluster
 from tests.unit.sql.placement_rig import BY_HAND, create, play_placed
 from triplicate.errors import ArgumentError, SqlError
 from triplicate.metadata import own_paths
-from triplicate.sql import database_info
-from triplicate.sql.core.placement import EVERYWHERE, Placement
-from triplicate.sql.hosting.database_directory import DatabaseInfo, decode_info, encode_info
-from triplicate.sql.hosting.placed_nodes import (
+from triplicate.replica.core.placement import EVERYWHERE, Placement
+from triplicate.replica.placed_nodes import (
     NodeEntry,
     decode_entry,
     encode_entry,
     ensure_node_entry,
     listed_nodes,
     placement_version,
-    remove_node,
 )
+from triplicate.sql import database_info
+from triplicate.sql.hosting.database_directory import DatabaseInfo, decode_info, encode_info
+from triplicate.sql.hosting.node_changes import remove_node
 from triplicate.sql.hosting.placement_changes import alter_placement, drain_node, new_placement, set_node_weight, undrain_node
 
 PLACED = DatabaseInfo("db", b"i" * 16, "database.db", 1, 750, placement=Placement(2, ("n1", "n2"), ("n3",), 2.5, "n2"))

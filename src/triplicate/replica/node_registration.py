@@ -13,8 +13,10 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from triplicate.client import Client
 from triplicate.errors import BadVersion, EnvironmentFault, FormatError, NodeExists, NoNode, SessionExpired, TriplicateError
 from triplicate.metadata import Tree, own_paths
+from triplicate.replica.replica_entries import names_beneath
 from triplicate.runtime import Backoff, Disk, Host, deadline_after, first_of, shielded, sleep, sleep_until, timeout_at
 
 FORMAT = 1
@@ -144,6 +146,19 @@ def decode_registration(data: bytes) -> NodeRegistration:
         return NodeRegistration(node_id, address, directory, life, bool(fields.get("tls")), bool(fields.get("places")))
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"a node's registration cannot be read: {error}") from error
+
+
+async def registered_nodes(client: Client) -> list[NodeRegistration]:
+    """The registered nodes. One whose registration cannot be read, or that left in the meantime, is left out."""
+    tree, root = client.metadata.tree, client.metadata.own_root
+    found: list[NodeRegistration] = []
+    for name in await names_beneath(tree, own_paths.nodes_path(root)):
+        try:
+            data, _ = await tree.get(own_paths.node_path(root, own_paths.decode_name(name)))
+            found.append(decode_registration(data))
+        except (NoNode, FormatError):
+            continue
+    return found
 
 
 class NodeRegistrar:

@@ -1,6 +1,6 @@
-"""Placement: which nodes have copies of each database, and which of them leads it. Pure.
+"""Placement: which nodes have copies of each replica, that is of each database or store, and which of them leads it. Pure.
 
-The load of a node is the sum of the weights of its databases, divided by its own weight. A plan repairs first: it replaces copies on nodes
+The load of a node is the sum of the weights of its replicas, divided by its own weight. A plan repairs first: it replaces copies on nodes
 that are leaving or gone, and moves leaders off nodes that may not lead. Then it evens out loads, and makes only changes after which the
 fuller node of the two is less full than before, so that plans end. The same facts always give the same plan.
 """
@@ -73,7 +73,7 @@ class PlacedNode:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedDatabase:
+class PlacedReplica:
     """One database with its present state."""
 
     name: str
@@ -88,7 +88,7 @@ class PlacedDatabase:
 class CopyChange:
     """New nodes for the copies of a database."""
 
-    database: str
+    name: str
     nodes: tuple[str, ...]
 
 
@@ -96,7 +96,7 @@ class CopyChange:
 class LeaderMove:
     """A leader that should move to another node."""
 
-    database: str
+    name: str
     source: str
     target: str
 
@@ -105,7 +105,7 @@ class LeaderMove:
 class Shortage:
     """A database for which too few nodes are able to have copies."""
 
-    database: str
+    name: str
     expected: int
     able: int
 
@@ -146,7 +146,7 @@ class _Loads:
             yield source, target
 
 
-def plan_copies(databases: Sequence[PlacedDatabase], nodes: Sequence[PlacedNode], most: int) -> list[CopyChange]:
+def plan_copies(databases: Sequence[PlacedReplica], nodes: Sequence[PlacedNode], most: int) -> list[CopyChange]:
     """The changes of chosen nodes that give each database its expected copies on nodes that stay, and that even out the nodes.
 
     Args:
@@ -173,7 +173,7 @@ def plan_copies(databases: Sequence[PlacedDatabase], nodes: Sequence[PlacedNode]
     return list(changes.values())
 
 
-def _repaired(database: PlacedDatabase, former: Collection[str], known: Mapping[str, PlacedNode], loads: _Loads) -> set[str]:
+def _repaired(database: PlacedReplica, former: Collection[str], known: Mapping[str, PlacedNode], loads: _Loads) -> set[str]:
     """The nodes for the copies of one database. `loads` follows."""
     placement = database.placement
     expected = placement.copies or 0
@@ -196,7 +196,7 @@ def _repaired(database: PlacedDatabase, former: Collection[str], known: Mapping[
 
 
 def _even_out_copies(
-    databases: Sequence[PlacedDatabase],
+    databases: Sequence[PlacedReplica],
     kept: dict[str, set[str]],
     known: Mapping[str, PlacedNode],
     loads: _Loads,
@@ -231,9 +231,7 @@ def _peak(loads: _Loads, source: str, target: str, weight: float) -> float:
     return max(loads.of(source, -weight), loads.of(target, weight))
 
 
-def plan_leaders(
-    databases: Sequence[PlacedDatabase], nodes: Sequence[PlacedNode], most: int, *, evens_out: bool = True
-) -> list[LeaderMove]:
+def plan_leaders(databases: Sequence[PlacedReplica], nodes: Sequence[PlacedNode], most: int, *, evens_out: bool = True) -> list[LeaderMove]:
     """The moves that take leaders off nodes that may not lead, give databases their preferred leaders, and even out the nodes.
 
     Args:
@@ -259,7 +257,7 @@ def plan_leaders(
 
 
 def _even_out_leaders(
-    databases: Sequence[PlacedDatabase],
+    databases: Sequence[PlacedReplica],
     able: Mapping[str, Collection[str]],
     known: Mapping[str, PlacedNode],
     loads: _Loads,
@@ -287,7 +285,7 @@ def _even_out_leaders(
             return
 
 
-def _required_leader(database: PlacedDatabase, able: Collection[str], nodes: Mapping[str, PlacedNode], loads: _Loads) -> str:
+def _required_leader(database: PlacedReplica, able: Collection[str], nodes: Mapping[str, PlacedNode], loads: _Loads) -> str:
     """The node that must lead a database instead of the one that does; empty if it may go on.
 
     A leader that does not run any more is replaced by the election, and one of an earlier release hands over to nobody: both are let be.
@@ -302,14 +300,14 @@ def _required_leader(database: PlacedDatabase, able: Collection[str], nodes: Map
     return loads.emptiest(others, database.placement.weight)
 
 
-def leader_nodes(database: PlacedDatabase, nodes: Mapping[str, PlacedNode]) -> tuple[str, ...]:
+def leader_nodes(database: PlacedReplica, nodes: Mapping[str, PlacedNode]) -> tuple[str, ...]:
     """The nodes that could lead a database now, by name: able, chosen, and with a copy that can be used."""
     return tuple(
         sorted(node for node in database.served_on if database.placement.is_chosen(node) and node in nodes and nodes[node].is_able)
     )
 
 
-def best_leader(database: PlacedDatabase, databases: Sequence[PlacedDatabase], nodes: Sequence[PlacedNode]) -> str:
+def best_leader(database: PlacedReplica, databases: Sequence[PlacedReplica], nodes: Sequence[PlacedNode]) -> str:
     """The node with the least load to which the leader of a database could move; empty if there is none."""
     known = {node.name: node for node in nodes}
     loads = _Loads(nodes)
@@ -319,7 +317,7 @@ def best_leader(database: PlacedDatabase, databases: Sequence[PlacedDatabase], n
     return loads.emptiest(others, database.placement.weight) if others else ""
 
 
-def shortages(databases: Sequence[PlacedDatabase], nodes: Sequence[PlacedNode]) -> list[Shortage]:
+def shortages(databases: Sequence[PlacedReplica], nodes: Sequence[PlacedNode]) -> list[Shortage]:
     """The databases for which fewer nodes are able to have copies than are expected, by name. A copy on every node means one at least."""
     found = []
     for one in sorted(databases, key=lambda one: one.name):

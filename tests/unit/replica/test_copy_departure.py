@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.sql.cluster import Cluster, run
 from tests.unit.sql.placement_rig import BY_HAND, create, hosted_by, led_by, play_placed
 from tests.waiting import eventually
-from triplicate.sql.core.placement import Placement
-from triplicate.sql.hosting import copy_departure, hosting_loop
-from triplicate.sql.hosting.copy_departure import CopyDepartures
-from triplicate.sql.hosting.hosted_database import HostedDatabase
+from triplicate.replica import HostedCopy, copy_departure, hosting_loop
+from triplicate.replica.copy_departure import CopyDepartures
+from triplicate.replica.core.placement import Placement
 from triplicate.sql.hosting.leader_moves import move_leader
 from triplicate.sql.hosting.placement_changes import alter_placement, drain_node
 
@@ -27,7 +27,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     may_leave = CopyDepartures.may_leave
 
-    async def counted(self: CopyDepartures, hosted: HostedDatabase) -> bool:
+    async def counted(self: CopyDepartures[Any, Any], hosted: HostedCopy[Any, Any]) -> bool:
         found = await may_leave(self, hosted)
         seen.append(hosted.info.name)
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import FormatError
-from triplicate.sql.hosting.node_registration import NodeRegistration, decode_identity, decode_registration, encode_registration
+from triplicate.replica.node_registration import NodeRegistration, decode_identity, decode_registration, encode_registration
 
 
 def test_a_registration_is_read_as_it_was_written_in_its_first_format() -> None:
