@@ -2,6 +2,7 @@
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.sql.backup.core.manifest import Manifest as BackupManifest
+from triplicate.sql.backup.core.sql_text import MARKED_BYTES, begins_sqlite_dump, is_cut_off
 from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction, Target, parse_number, parse_time
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.committed_changes import ChangeType, CommittedChange, CommittedTransaction
@@ -81,6 +82,7 @@ __all__ = [
     "EVERYWHERE",
     "LEASE_S",
     "LONGEST_LEASE_S",
+    "MARKED_BYTES",
     "Administrator",
     "AtPosition",
     "AtTime",
@@ -130,6 +132,7 @@ __all__ = [
     "Value",
     "alter_placement",
     "back_up_database",
+    "begins_sqlite_dump",
     "changes",
     "choose_leader",
     "clone_database",
@@ -147,6 +150,7 @@ __all__ = [
     "export_database",
     "fold",
     "import_database",
+    "is_cut_off",
     "listed_nodes",
     "login_secret",
     "move_leader",
