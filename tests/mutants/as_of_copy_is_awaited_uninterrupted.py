@@ -1,4 +1,4 @@
-"""A session waits for its copy of the past whatever happens meanwhile."""
+"""The wait of a session for its copy of the past cannot be interrupted."""
 
 from __future__ import annotations
 

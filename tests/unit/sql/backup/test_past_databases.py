@@ -8,18 +8,13 @@ from typing import cast
 
 import pytest
 
-from tests.unit.sql.backup.past_rig import written
+from tests.unit.sql.backup.past_rig import past_databases, written
 from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
 from tests.unit.sql.role_rig import command, grant, session_of, with_roles
 from tests.unit.sql.snapshot_rig import door_of, snapshots_listed, truncate
 from triplicate.errors import SqlError
 from triplicate.sql import SqlDatabase
-from triplicate.sql.backup.past_databases import PastDatabases
 from triplicate.sql.core.rights import Action
-
-
-def past_databases(cluster: Cluster, node: str = "n1") -> PastDatabases:
-    return cluster.nodes[node].databases.hosted["db"]._parts.past
 
 
 def files(cluster: Cluster, node: str = "n1") -> list[str]:

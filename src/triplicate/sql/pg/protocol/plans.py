@@ -23,7 +23,7 @@ from triplicate.sql.pg.rewrite.reserved_words import quote_reserved
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
 from triplicate.sql.pg.rewrite.setval import number_above_maximum
 from triplicate.sql.pg.rewrite.unnest import unnest_as_values
-from triplicate.sql.pg.syntax.as_of_clause import AsOfQuery, parse_as_of
+from triplicate.sql.pg.syntax.as_of_clause import AsOfClause, AsOfQuery, parse_as_of
 from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
 from triplicate.sql.pg.syntax.notify_statements import NotifyCall
 from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics
@@ -323,13 +323,21 @@ async def plan_as_of(session: Session, query: AsOfQuery, given_oids: tuple[int, 
     Raises:
         SqlError: 0A000, it reads no tables, or locks rows; and as `plan_statement`.
     """
-    declared = query.clause.declared(given_oids)
+    declared = with_type_of_point(query.clause, given_oids)
     plan = await _plan(session, query.statement, declared)
     if plan.prepared is None or plan.prepared.kind is not StatementKind.READ or plan.lock:
         found = f"SELECT {plan.lock}" if plan.lock else "this statement"
         raise SqlError("0A000", f"AS OF is not available in {found}", hint="It ends a query that reads tables, and locks nothing.")
     oids = (*plan.parameter_oids, *declared[len(plan.parameter_oids) :][: query.clause.parameter])
     return replace(plan, command=query, parameter_oids=oids)
+
+
+def with_type_of_point(clause: AsOfClause, given_oids: Sequence[int]) -> tuple[int, ...]:
+    """The types of the client's parameters, with that of the point of AS OF where the client leaves it open."""
+    oids = [*given_oids, *[0] * (clause.parameter - len(given_oids))]
+    if clause.parameter and not oids[clause.parameter - 1]:
+        oids[clause.parameter - 1] = types.TIMESTAMPTZ if clause.kind == "time" else types.INT8
+    return tuple(oids)
 
 
 def _translated(command: ClientCommand, prepared: Prepared, translation: Translation) -> StatementPlan:

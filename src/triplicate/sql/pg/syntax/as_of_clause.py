@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement, Token
-from triplicate.sql.pg.values import types
 
 _OF = re.compile(r"\bof\b", re.IGNORECASE)
 _KINDS = {"POSITION": "position", "TIME": "time", "TIMESTAMP": "time", "TRANSACTION": "transaction"}
@@ -43,13 +42,6 @@ class AsOfClause:
         if value is None:
             raise SqlError("22004", f"the {self.kind} of AS OF must not be null")
         return f"{self.kind} {value}"
-
-    def declared(self, given_oids: Sequence[int]) -> tuple[int, ...]:
-        """The types of the client's parameters, with that of the point where the client leaves it open."""
-        oids = [*given_oids, *[0] * (self.parameter - len(given_oids))]
-        if self.parameter and not oids[self.parameter - 1]:
-            oids[self.parameter - 1] = types.TIMESTAMPTZ if self.kind == "time" else types.INT8
-        return tuple(oids)
 
 
 @dataclass(frozen=True, slots=True)

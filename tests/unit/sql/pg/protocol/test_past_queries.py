@@ -12,8 +12,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from tests.unit.sql.backup.past_rig import History, written
-from tests.unit.sql.backup.test_past_databases import past_databases
+from tests.unit.sql.backup.past_rig import History, past_databases, written
 from tests.unit.sql.cluster import run
 from tests.unit.sql.pg.node_rig import ServedCluster, play_served
 from tests.unit.sql.pg.raw_client import FLUSH, SYNC, RawClient, bind, describe, execute, parse, query

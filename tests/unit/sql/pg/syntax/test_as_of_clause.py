@@ -7,7 +7,6 @@ import pytest
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.pg.syntax.as_of_clause import AsOfClause, parse_as_of
-from triplicate.sql.pg.values import types
 
 
 @pytest.mark.parametrize(
@@ -87,12 +86,9 @@ def test_a_clause_in_any_other_place_is_refused(sql: str, sqlstate: str) -> None
     assert refused.value.position is not None
 
 
-def test_a_parameter_has_the_type_of_its_point_unless_the_client_declares_one() -> None:
-    assert AsOfClause("position", parameter=2).declared(()) == (0, types.INT8)
-    assert AsOfClause("time", parameter=1).declared((0, types.TEXT)) == (types.TIMESTAMPTZ, types.TEXT)
-    assert AsOfClause("time", parameter=1).declared((types.DATE,)) == (types.DATE,)
-    assert AsOfClause("position", "7").declared((types.TEXT,)) == (types.TEXT,)
+def test_a_parameter_gives_the_point_when_it_is_bound() -> None:
     assert AsOfClause("transaction", parameter=2).point(("x", 9)) == "transaction 9"
+    assert AsOfClause("time", "2026-01-31").point(()) == "time 2026-01-31"
     with pytest.raises(SqlError, match="must not be null") as refused:
         AsOfClause("position", parameter=1).point((None,))
     assert refused.value.sqlstate == "22004"
