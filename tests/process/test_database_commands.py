@@ -91,6 +91,30 @@ def test_psql_is_opened_where_it_is_installed(uri: str, shop: str) -> None:
     assert "off" in answer.stdout
 
 
+def test_sql_text_is_exported_and_imported_whole_or_not_at_all(
+    uri: str, shop: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text, dump = tmp_path / "shop.sql", tmp_path / "dump.sql"
+    at_once("sql", "--small", shop, "-c", "CREATE TABLE notes (a INTEGER PRIMARY KEY, b TEXT)", uri=uri)
+    at_once("sql", "--small", shop, "-c", "INSERT INTO notes VALUES (1, 'it''s; ü'), (2, NULL)", uri=uri)
+    at_once("database", "export", shop, str(text), "--format", "sql", uri=uri)
+    at_once("database", "import", str(text), "loaded", uri=uri)
+    assert "it's; ü" in at_once("sql", "--small", "loaded", "-c", "SELECT b FROM notes ORDER BY a", uri=uri).stdout
+    dump.write_text("PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t(a);\nINSERT INTO t VALUES(7;\nCOMMIT;\n")
+    damaged = tmp_path / "damaged.sql"
+    damaged.write_text(text.read_text(encoding="utf-8").replace("(2, NULL)", "(2, NOTHING)"), encoding="utf-8")
+    cut = tmp_path / "cut.sql"
+    cut.write_text(text.read_text(encoding="utf-8").rpartition("\n-- ")[0], encoding="utf-8")
+    capfd.readouterr()
+    for path, reason in ((dump, "line 4: near"), (damaged, "is dropped again"), (cut, "is not complete")):
+        refused = at_once("database", "import", str(path), "refused", uri=uri, check=False)
+        assert refused.returncode != 0
+        assert reason in refused.stderr
+    line = damaged.read_text(encoding="utf-8").partition("NOTHING")[0].count("\n") + 1
+    assert f"psql:{damaged}:{line}: ERROR" in capfd.readouterr().err
+    assert "refused" not in [one["database"] for one in json_at_once("database", "list", uri=uri)]
+
+
 def test_the_connection_string_is_printed_alone_or_at_the_start(uri: str, shop: str) -> None:
     import psycopg
 

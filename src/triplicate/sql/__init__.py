@@ -3,6 +3,7 @@
 from triplicate.config.node_settings import NodeSettings
 from triplicate.replica import EVERYWHERE, LONGEST_LEASE_S, ListedNode, NodeEntry, PlacedReplica, Placement, listed_nodes, registered_nodes
 from triplicate.sql.backup.core.manifest import Manifest as BackupManifest
+from triplicate.sql.backup.core.sql_text import MARKED_BYTES, begins_sqlite_dump, is_cut_off
 from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction, Target, parse_number, parse_time
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.committed_changes import ChangeType, CommittedChange, CommittedTransaction
@@ -79,6 +80,7 @@ __all__ = [
     "EVERYWHERE",
     "LEASE_S",
     "LONGEST_LEASE_S",
+    "MARKED_BYTES",
     "Administrator",
     "AtPosition",
     "AtTime",
@@ -128,6 +130,7 @@ __all__ = [
     "Value",
     "alter_placement",
     "back_up_database",
+    "begins_sqlite_dump",
     "changes",
     "choose_leader",
     "clone_database",
@@ -145,6 +148,7 @@ __all__ = [
     "export_database",
     "fold",
     "import_database",
+    "is_cut_off",
     "listed_nodes",
     "login_secret",
     "move_leader",

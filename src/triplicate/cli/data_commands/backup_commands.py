@@ -258,16 +258,16 @@ def export(metadata: str | None, name: str, path: str, form: str, target: Target
 @_key
 @work_folder_option
 def import_command(metadata: str | None, path: str, name: str, replaces: bool, key_id: str, work_folder: str | None) -> None:
-    """Make a database of a SQLite file, which is not changed, or of SQL text, which psql loads.
+    """Make a database of a SQLite file or the text of sqlite3's .dump, neither of which is changed, or of SQL text, which psql loads.
 
-    Definitions and values of a SQLite file that a database would refuse are named, and nothing is made then. The database has no roles and
-    no administrator. SQL text is loaded into a database that is created as by `triplicate database create`, and is dropped again if a
+    Definitions and values of SQLite's that a database would refuse are named, and nothing is made then. The database has no roles and
+    no administrator. Other SQL text is loaded into a database that is created as by `triplicate database create`, and is dropped again if a
     statement fails.
     """
     path = os.path.abspath(path)
     if is_sql_text(path):
         if replaces:
-            raise click.UsageError("SQL text is loaded into a new database; --replace is for SQLite files")
+            raise click.UsageError("SQL text is loaded into a new database; --replace is for SQLite files and sqlite3's .dump")
         import_sql_text(metadata, path, name, key_id)
         remarks.print(f"database {name} is imported; open it with: triplicate sql {name}")
         return

@@ -12,19 +12,35 @@ from triplicate.cli.terminal.options import client_settings
 from triplicate.client import Client
 from triplicate.config import DatabaseClientSettings, SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.errors import ConfigError, ReplicaError
+from triplicate.errors import ArgumentError, ConfigError, ReplicaError
 from triplicate.log import Logs
 from triplicate.security import read_secret_file
-from triplicate.sql import Administrator, connection_string, create_database, drop_database, wait_for_leader
+from triplicate.sql import (
+    MARKED_BYTES,
+    Administrator,
+    begins_sqlite_dump,
+    connection_string,
+    create_database,
+    drop_database,
+    is_cut_off,
+    wait_for_leader,
+)
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 def is_sql_text(path: str) -> bool:
-    """Whether a file is no SQLite file, so that it can only be SQL text."""
+    """Whether a file is neither a SQLite file nor the text of sqlite3's ``.dump``, so that it can only be SQL text for psql."""
+    begin, _ = _edges(path)
+    return bool(begin) and not begin.startswith(SQLITE_MAGIC) and not begins_sqlite_dump(begin)
+
+
+def _edges(path: str) -> tuple[bytes, bytes]:
+    """The first and the last bytes of a file."""
     with open(path, "rb") as file:
-        begin = file.read(len(SQLITE_MAGIC))
-    return bool(begin) and begin != SQLITE_MAGIC
+        begin = file.read(MARKED_BYTES)
+        file.seek(max(0, file.seek(0, os.SEEK_END) - MARKED_BYTES))
+        return begin, file.read()
 
 
 def import_sql_text(metadata: str | None, path: str, name: str, key_id: str) -> None:
@@ -33,12 +49,14 @@ def import_sql_text(metadata: str | None, path: str, name: str, key_id: str) -> 
     Where the settings have a role and a password for databases, they become its administrator, as with `triplicate database create`.
 
     Raises:
-        ConfigError: psql is not installed. ReplicaError: a statement failed; psql has printed its error. SqlError: 42P04, the name is in
-            use. EnvironmentFault: no node runs.
+        ConfigError: psql is not installed. ArgumentError: the end of an exported text is missing. ReplicaError: a statement failed; psql
+            has printed its line and its error. SqlError: 42P04, the name is in use. EnvironmentFault: no node runs.
     """
     psql = shutil.which("psql")
     if psql is None:
         raise ConfigError("SQL text is loaded by psql, which is not installed (Debian: postgresql-client)")
+    if is_cut_off(*_edges(path)):
+        raise ArgumentError(f"{path} is not complete: the last line that database export writes is missing")
     settings, ca_file = client_settings(DatabaseClientSettings), client_settings(SecuritySettings).ca_file
     authority = ca_file and os.path.abspath(ca_file)
     target = ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os.path
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from triplicate.config.node_settings import NodeSettings
@@ -68,8 +68,8 @@ class _SharedCopy:
 
     pool: ReaderPool
     facts: _Facts
-    users: int = 0
-    """Sessions that read it."""
+    readers: set[PastDatabase] = field(default_factory=set)
+    """One for each session that reads it."""
 
 
 class PastDatabase:
@@ -86,7 +86,7 @@ class PastDatabase:
         self._present_access: AccessRights | None = None
         self._roles = DatabaseRoles(host, present.name)
         self._roles.find_administrator = present.roles.find_administrator
-        copy.users += 1
+        copy.readers.add(self)
 
     @property
     def name(self) -> str:
@@ -120,7 +120,7 @@ class PastDatabase:
         return await self._present.past(point)
 
     def leave(self) -> None:
-        self._copy.users -= 1
+        self._copy.readers.discard(self)
 
     def forget(self, session: Session) -> None:
         self.leave()
@@ -148,7 +148,7 @@ class _Entry:
     def is_idle(self) -> bool:
         """Whether neither a session nor a task needs it."""
         found = self.copy
-        return self.building.done() and not self.waiters and (found is None or not found.users)
+        return self.building.done() and not self.waiters and (found is None or not found.readers)
 
 
 class PastDatabases:
@@ -175,7 +175,7 @@ class PastDatabases:
     @property
     def positions(self) -> Mapping[int, int]:
         """The copies that are there, by position, with the number of their sessions."""
-        return {position: 0 if entry.copy is None else entry.copy.users for (_, position), entry in self._entries.items()}
+        return {position: 0 if entry.copy is None else len(entry.copy.readers) for (_, position), entry in self._entries.items()}
 
     async def begin(self) -> None:
         """Delete what an earlier process has left in the folder."""
@@ -194,7 +194,8 @@ class PastDatabases:
             self._host.disk.delete(os.path.join(self._folder, name))
 
     async def open(self, source: DatabaseLog, present: SessionDatabase, point: str) -> PastDatabase:
-        """The database as it was, for one session, which calls `leave` or `forget` at its end.
+        """The database as it was, for one session, which calls `leave` or `forget` at its end. A call that is cancelled leaves a
+        copy that is being built to go on.
 
         Args:
             point: as `parse_target` reads it.
@@ -311,12 +312,14 @@ class PastDatabases:
         return min(idle)[1] if idle else None
 
     async def _remove(self, key: tuple[bytes, int]) -> None:
-        entry = self._entries.pop(key)
+        await shielded(self._delete(self._entries.pop(key)))
+
+    async def _delete(self, entry: _Entry) -> None:
         found = entry.copy
         if found is not None:
-            await shielded(found.pool.close())
+            await found.pool.close()
         try:
-            await shielded(self._on_worker(delete_file, self._host, entry.path))
+            await self._on_worker(delete_file, self._host, entry.path)
         except TriplicateError as error:
             self._host.trace("sql.leftover", file=os.path.basename(entry.path), error=repr(error))
 

@@ -59,25 +59,27 @@ def make_plain(path: str) -> None:
         connection.close(True)
 
 
-def adopt_plain(host: Host, source_path: str, path: str, identity: bytes) -> None:
+def adopt_plain(host: Host, source_path: str, path: str, identity: bytes, place: str = "") -> None:
     """Copy a SQLite file, and make the copy a database's file at `IMPORTED_POSITION`, if it has only what a database may have.
 
     Args:
         source_path: is read only, in one transaction. path: of the copy; no file has it.
+        place: names the source in errors; empty for its path.
 
     Raises:
         ArgumentError: it is no sound SQLite file, or a definition or a value in it would be refused by a database. The message names the
             first ones. EnvironmentFault: the disk has no room.
     """
+    place = place or source_path
     try:
         _copy(host, source_path, path)
         connection = open_follower(path)
         try:
-            _check_soundness(source_path, connection)
+            _check_soundness(place, connection)
             definitions = [_Definition(*map(str, row)) for row in connection.execute(_DEFINITIONS)]
-            _check_names(source_path, definitions)
+            _check_names(place, definitions)
             refusals = _refused_definitions(host, path + _SCRATCH, definitions) or _refused_values(host, connection)
-            _raise(source_path, refusals)
+            _raise(place, refusals)
         finally:
             connection.close(True)
         open_store(path, identity)
@@ -87,7 +89,7 @@ def adopt_plain(host: Host, source_path: str, path: str, identity: bytes) -> Non
         finally:
             connection.close(True)
     except (apsw.NotADBError, apsw.CorruptError, apsw.CantOpenError) as error:
-        raise ArgumentError(f"{source_path} is no SQLite file that can be read: {error}") from error
+        raise ArgumentError(f"{place} is no SQLite file that can be read: {error}") from error
 
 
 def _copy(host: Host, source_path: str, path: str) -> None:

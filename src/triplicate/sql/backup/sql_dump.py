@@ -9,7 +9,7 @@ import apsw
 
 from triplicate.errors import ArgumentError
 from triplicate.runtime import Host
-from triplicate.sql.backup.core.sql_text import inserts, loading_order, trigger_for_psql
+from triplicate.sql.backup.core.sql_text import BEGIN_MARK, END_MARK, definition_for_psql, inserts, loading_order
 from triplicate.sql.core.lexer import quote
 from triplicate.sql.storage.sqlite_file import open_reader
 from triplicate.sql.storage.sqlite_schema import load_tables
@@ -19,7 +19,7 @@ _OURS = (
     r"name not like 'triplicate\_%' escape '\' and tbl_name not like 'triplicate\_%' escape '\' and name not like 'sqlite\_%' escape '\'"
 )
 _LATER = f"""
-select type, sql from main.sqlite_schema where type in ('index', 'view', 'trigger') and sql is not null and {_OURS}
+select sql from main.sqlite_schema where type in ('index', 'view', 'trigger') and sql is not null and {_OURS}
 order by case type when 'index' then 0 when 'view' then 1 else 2 end, rowid
 """
 
@@ -28,7 +28,7 @@ def write_dump(host: Host, source_path: str, path: str, title: str) -> None:
     """Write a copy of a database, whose internal tables are left out, as SQL text to a file.
 
     Args:
-        title: a comment at the beginning.
+        title: a comment at the beginning and, behind `END_MARK`, at the end.
 
     Raises:
         ArgumentError: the database has something that SQL text cannot have; the message names it.
@@ -38,13 +38,14 @@ def write_dump(host: Host, source_path: str, path: str, title: str) -> None:
         connection.execute("begin")
         with closing(host.disk.open(path, create=True)) as file:
             file.truncate(0)
-            offset, held = 0, bytearray(f"-- {title}\n".encode())
+            offset, held = 0, bytearray(f"{BEGIN_MARK}{title}\n".encode())
             for text in _statements(connection):
                 held += text.encode()
                 if len(held) >= _WRITE_BYTES:
                     offset += file.pwrite([held], offset)
                     held = bytearray()
                     host.step_aside()
+            held += f"{END_MARK}{title}\n".encode()
             file.pwrite([held], offset)
             file.sync()
     finally:
@@ -69,13 +70,13 @@ def _statements(connection: apsw.Connection) -> Iterator[str]:
     }
     order = loading_order(references)
     for name in order:
-        yield f"{texts[name]};\n"
+        yield f"{definition_for_psql(texts[name])};\n"
     for name in order:
-        columns = tables[name].shape.columns
+        columns, types = tables[name].shape.columns, tables[name].shape.types
         rows = connection.execute(f"select {', '.join(map(quote, columns))} from main.{quote(name)}")
-        yield from inserts(name, columns, rows)
-    for kind, sql in connection.execute(_LATER):
-        yield f"{trigger_for_psql(str(sql)) if kind == 'trigger' else sql};\n"
+        yield from inserts(name, columns, types, rows)
+    for (sql,) in connection.execute(_LATER):
+        yield f"{definition_for_psql(str(sql))};\n"
     for pragma in ("user_version", "application_id"):
         value = connection.pragma(pragma)
         if value:

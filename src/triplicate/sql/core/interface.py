@@ -229,6 +229,15 @@ class Session(Protocol):
                 `PastDatabases.open`. The session reads what it has read before then.
         """
 
+    async def session_as_of(self, point: str) -> Session:
+        """A further session with the same roles, which reads the database as it was at a point. The caller closes it.
+
+        It ends with this one, and `cancel` of this one interrupts it.
+
+        Raises:
+            SqlError: 25001, the open transaction has written; 25P02, it has failed; and as `travel`.
+        """
+
     async def table_key(self, table: str) -> list[str]:
         """The columns of a table's primary key in order; empty where there is none."""
 

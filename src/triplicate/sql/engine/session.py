@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -25,9 +26,10 @@ from triplicate.sql.engine.cursors import RowsCursor
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.open_results import OpenResults
+from triplicate.sql.engine.past_reads import PastReads
 from triplicate.sql.engine.read_admission import ReadAdmission, confirm
 from triplicate.sql.engine.rights_check import RightsCheck, verifier_text
-from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, moved_in_time, required_leadership
+from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, required_leadership
 from triplicate.sql.executor.authorizer import WHEN_FAILED, allowed_when_failed, savepoint_name
 from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.reader_connection import ReaderConnection
@@ -99,6 +101,7 @@ class SqlSession:
         self._stop = StopFlag()
         self._interrupted: asyncio.Future[None] | None = None
         """Fails when the client cancels, while the session waits for the writer."""
+        self._past = PastReads()
 
     # The interface.
 
@@ -230,13 +233,21 @@ class SqlSession:
 
     async def travel(self, point: str | None) -> int | None:
         with self._call:
-            self._database = await moved_in_time(self._database, self.status, point)
+            self._database = await self._past.moved(self._database, self.status, point)
             self._reads = ReadAdmission(self._database, self._reads.settings)
             self._rights = RightsCheck(self._database, self.client, self.roles)
             return self._database.as_of
 
+    async def session_as_of(self, point: str) -> SqlSession:
+        with self._call:
+            database = await self._past.open(self._database, self.status, point, holds_writer=self._held is not None)
+            session = SqlSession(database, self.application_name, self.client, self.roles)
+            self._past.add(session, session._past)
+            return session
+
     def cancel(self) -> None:
         reason = SqlError("57014", "canceling statement due to user request")
+        self._past.cancel(reason)
         if not self._calls:
             return
         self._stop.reason = reason
@@ -248,6 +259,7 @@ class SqlSession:
 
     async def close(self) -> None:
         self._end_reason = self._end_reason or SqlError("08003", "the session is closed")
+        await self._past.close()
         await self._end_transaction(committed=False)
         self._database.forget(self)
 
@@ -260,6 +272,7 @@ class SqlSession:
             self._held.transaction.abandon()
         self._stop.reason = reason
         self._reads.interrupt(reason)
+        self._past.end(reason)
         self._resolve_ended()
 
     def _resolve_ended(self) -> None:
@@ -339,8 +352,7 @@ class SqlSession:
         leadership = required_leadership(self._database, tag)
         if self._checkout is not None and self._checkout.ended is not None:
             raise self._checkout.ended
-        # Open results read the snapshot, which ends when the reader is returned. A result that stayed open would keep it, and show it to
-        # the next session.
+        # Open results read the snapshot, which ends when the reader is returned. One that stayed open would show it to the next session.
         await self._results.drain()
         held = self._held = HeldWriter(await self._claim(leadership), leadership)
         await self._release_checkout(committed=False)
@@ -575,16 +587,11 @@ class SqlSession:
     async def _release(self, *, committed: bool) -> None:
         held, self._held = self._held, None
         if held is not None and not held.transaction.over:
-            await self._roll_back(held.transaction)
+            with suppress(SqlError):  # The leadership ended, and the transaction with it.
+                await held.transaction.rollback()
         await self._results.close()
         await self._release_checkout(committed=committed)
         self._block.end()
-
-    async def _roll_back(self, transaction: InteractiveTransaction) -> None:
-        try:
-            await transaction.rollback()
-        except SqlError:
-            return  # The leadership ended, and the transaction with it.
 
     async def _release_checkout(self, *, committed: bool) -> None:
         checkout, self._checkout = self._checkout, None

@@ -8,7 +8,7 @@ from typing import Protocol
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
 from triplicate.runtime import Clock
-from triplicate.sql.core.interface import Session, TransactionStatus
+from triplicate.sql.core.interface import Session
 from triplicate.sql.engine.copy_progress import CopyProgress
 from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
@@ -93,19 +93,3 @@ def required_leadership(database: SessionDatabase, tag: str) -> Leadership:
             hint=f"The leader is at {leader}." if leader else "No leader is known at the moment; try again.",
         )
     return leadership
-
-
-async def moved_in_time(database: SessionDatabase, status: TransactionStatus, point: str | None) -> SessionDatabase:
-    """The database that a session reads from now on: as it was at a point, or as it is for None.
-
-    Raises:
-        SqlError: 25001, a transaction is open. See `PastDatabases.open`.
-    """
-    if status is not TransactionStatus.IDLE:
-        if point is None and database.as_of is None:
-            return database
-        raise SqlError("25001", "triplicate.as_of cannot be changed inside a transaction block")
-    found = database.present if point is None else await database.past(point)
-    if database.as_of is not None:
-        database.leave()
-    return found

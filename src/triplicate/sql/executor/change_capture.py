@@ -361,13 +361,14 @@ class ChangeCapture:
         self._touched.clear()
 
     def _final_row(self, table: Table, rowid: int) -> _Row | None:
-        columns = ", ".join(map(quote, table.shape.columns))
+        columns = ", ".join([quote(name) for _, name in table.kept])
         cursor = self._connection.execute(f"select {columns} from main.{quote(table.shape.name)} where {table.rowid_name} = ?", (rowid,))
         row = cursor.fetchone()
         if row is None:
             return None
-        whole: list[Value] = [None] * (max(table.real) + 1)
-        for position, value in zip(table.real, row, strict=True):
+        positions = [position for position, _ in table.kept]
+        whole: list[Value] = [None] * (max(positions) + 1)
+        for position, value in zip(positions, row, strict=True):
             whole[position] = value
         return tuple(whole)
 

@@ -18,11 +18,12 @@ from triplicate.sql.backup.core.target import Target
 from triplicate.sql.backup.past_copy import PastCopies
 from triplicate.sql.backup.plain_files import adopt_plain, make_plain
 from triplicate.sql.backup.sql_dump import write_dump
+from triplicate.sql.backup.sqlite_dump import is_sqlite_dump, load_sqlite_dump
 from triplicate.sql.hosting.database_directory import Administrator, DatabaseInfo, read_info
 from triplicate.sql.hosting.restoring import NewDatabase, check_name, create_from_file, source_of
 from triplicate.sql.storage.sqlite_copy import delete_file, on_disk
 
-_WORK_NAME = "work.db"
+_WORK_NAME, _DUMPED_NAME = "work.db", "dumped.db"
 
 
 async def back_up_database(
@@ -164,10 +165,10 @@ def _rename(host: Host, work: str, path: str) -> None:
 
 
 async def import_database(client: Client, logs: Logs, path: str, new: NewDatabase, work_folder: str) -> DatabaseInfo:
-    """Make a database of a plain SQLite file. The file is not changed.
+    """Make a database of a plain SQLite file, or of the text that ``.dump`` of the sqlite3 shell writes. The file is not changed.
 
     Args:
-        path: absolute. work_folder: an empty folder for a copy of the file.
+        path: absolute. work_folder: an empty folder for copies of the file.
 
     Raises:
         SqlError: 42P04, the name is in use. ArgumentError: the file has definitions or values that a database refuses; they are named.
@@ -176,10 +177,14 @@ async def import_database(client: Client, logs: Logs, path: str, new: NewDatabas
     await check_name(client, new.name, replaces=new.replaces)
     identity = client.host.entropy.stream("sql.import").randbytes(16)
     worker = client.host.new_worker("sql-import")
-    work = os.path.join(work_folder, _WORK_NAME)
+    work, dumped, source = os.path.join(work_folder, _WORK_NAME), os.path.join(work_folder, _DUMPED_NAME), path
     try:
-        await on_disk(worker, adopt_plain, client.host, path, work, identity)
+        if await on_disk(worker, is_sqlite_dump, client.host, path):
+            await on_disk(worker, load_sqlite_dump, client.host, path, dumped)
+            source = dumped
+        await on_disk(worker, adopt_plain, client.host, source, work, identity, path)
         return await create_from_file(client, logs, work, identity, new)
     finally:
-        await shielded(on_disk(worker, delete_file, client.host, work))
+        for file in (work, dumped):
+            await shielded(on_disk(worker, delete_file, client.host, file))
         await shielded(worker.close())

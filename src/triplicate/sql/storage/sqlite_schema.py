@@ -55,6 +55,8 @@ class Table:
     shape: TableShape
     real: tuple[int, ...]
     """Positions, from 0, of the shape's columns among all columns of the table, including generated ones."""
+    kept: tuple[tuple[int, str], ...]
+    """Position and name of every column whose values are stored: those of the shape, and the stored generated ones."""
     rowid_name: str
     """A name of the rowid that is not the name of another column; empty in a WITHOUT ROWID table."""
     has_virtual_columns: bool
@@ -121,6 +123,7 @@ def _table(name: str, columns: list[_ColumnRow], without_rowid: bool, *, has_key
     return Table(
         shape=shape,
         real=tuple(column.number for column in ordinary),
+        kept=tuple((column.number, column.name) for column in columns if column.hidden in _STORED),
         rowid_name=rowid_name,
         has_virtual_columns=any(column.hidden == _GENERATED_VIRTUAL for column in columns),
         whole=len(ordinary) == len(columns),

@@ -17,7 +17,9 @@ from triplicate.sql.backup.backup_files import open_backup, rebuild
 from triplicate.sql.backup.backup_writer import BackupWriter
 from triplicate.sql.backup.core.target import Target
 from triplicate.sql.backup.past_copy import DatabaseLog, PastCopies
+from triplicate.sql.backup.past_databases import PastDatabases
 from triplicate.sql.hosting.database_directory import read_info
+from triplicate.sql.hosting.hosted_database import HostedDatabase
 from triplicate.sql.hosting.restoring import NewDatabase, create_from_file, source_of
 
 _OURS = r"tbl_name not like 'triplicate\_%' escape '\' and tbl_name not like 'sqlite\_%' escape '\'"
@@ -91,6 +93,13 @@ async def command_on(cluster: Cluster, name: str = "db") -> tuple[Client, Logs, 
 async def past_of(cluster: Cluster, name: str = "db") -> PastCopies:
     client, logs, source = await command_on(cluster, name)
     return PastCopies(client.host, logs, source)
+
+
+def past_databases(cluster: Cluster, node: str = "n1") -> PastDatabases:
+    """The copies of a node."""
+    hosted = cluster.nodes[node].databases.hosted["db"]
+    assert isinstance(hosted, HostedDatabase)
+    return hosted._parts.past
 
 
 def writer_of(cluster: Cluster, source: DatabaseLog) -> BackupWriter:

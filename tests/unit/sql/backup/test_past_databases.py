@@ -8,21 +8,13 @@ from typing import cast
 
 import pytest
 
-from tests.unit.sql.backup.past_rig import written
+from tests.unit.sql.backup.past_rig import past_databases, written
 from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
 from tests.unit.sql.role_rig import command, grant, session_of, with_roles
 from tests.unit.sql.snapshot_rig import door_of, snapshots_listed, truncate
 from triplicate.errors import SqlError
 from triplicate.sql import SqlDatabase
-from triplicate.sql.backup.past_databases import PastDatabases
 from triplicate.sql.core.rights import Action
-from triplicate.sql.hosting.hosted_database import HostedDatabase
-
-
-def past_databases(cluster: Cluster, node: str = "n1") -> PastDatabases:
-    hosted = cluster.nodes[node].databases.hosted["db"]
-    assert isinstance(hosted, HostedDatabase)
-    return hosted._parts.past
 
 
 def files(cluster: Cluster, node: str = "n1") -> list[str]:
@@ -173,7 +165,14 @@ def test_a_role_reads_of_the_past_what_it_may_read_now_and_might_then(tmp_path: 
         assert await state_of(run(session, "select * from t")) == "42501"  # It had the right then, and nobody has it by this name now.
         await session.travel(f"position {positions['both']}")
         assert await run(session, "select v from secret") == [("secret",)]
+        await session.travel(None)
+        for moment, outcome in (("granted", "42501"), ("both", [("secret",)])):
+            looking = await session.session_as_of(f"position {positions[moment]}")
+            read = run(looking, "select v from secret")
+            assert await (state_of(read) if isinstance(outcome, str) else read) == outcome
+        assert sum(past_databases(cluster).positions.values()) == 2
         await session.close()
+        assert sum(past_databases(cluster).positions.values()) == 0
         admin = await database.session()
         await admin.travel(f"position {positions['granted']}")
         assert await run(admin, "select v from secret") == [("secret",)]

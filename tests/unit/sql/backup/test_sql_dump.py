@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import apsw
 import psycopg
 import pytest
 
+from tests.unit.sql.backup.past_rig import command_on, content_of
+from tests.unit.sql.cluster import run as run_statement
+from tests.unit.sql.pg.node_rig import ServedCluster, play_served
 from tests.unit.sql.pg.server_rig import Served, run
 from triplicate.errors import ArgumentError
 from triplicate.runtime import real_host
 from triplicate.sql.backup.sql_dump import write_dump
+from triplicate.sql.hosting.database_backups import export_database
 
 SCRIPT = """
 create table customers(id serial primary key, name varchar(20) not null unique, born date, balance numeric(10,2) default 0);
@@ -21,6 +28,9 @@ create table "Odd name"("a b" text primary key, "select" int) ;
 create table anything(a, b);
 create index orders_at on orders(at);
 create view unpaid as select o.id, c.name from orders o join customers c on c.id = o.customer where not o.paid;
+create table counted(id integer primary key autoincrement, v text);
+create table made(a int, b int generated always as (a * 2) stored, c text generated always as (a || '!') virtual);
+create table keyed(k text primary key, v real) without rowid;
 create trigger raised after insert on orders begin
     update customers set balance = 1 where id = new.customer; insert into anything values ('a;b', new.id);
 end;
@@ -29,6 +39,9 @@ insert into orders values (-9223372036854775807 - 1, 1, '2026-01-31 12:00:00+00'
 two', '{"a": [1, 2]}', '00112233-4455-6677-8899-aabbccddeeff'), (2, 2, null, false, 0.1, '', null, null);
 insert into "Odd name" values ('ü€😀', 1);
 insert into anything values (1, 'one'), (1.5, x'00ff'), ('1', null), (3.0, '');
+insert into counted(v) values (':name'), (E'cr\\r\\t $1 $$ /* -- \\\\');
+insert into made(a) values (1), (null);
+insert into keyed values ('k', 3), ('l', 1e-320);
 """
 
 
@@ -57,13 +70,48 @@ def test_a_dump_that_is_loaded_makes_the_same_database(tmp_path: Path) -> None:
         source, target = s.databases.shop._connection, s.databases.other._connection
         file_of(source, tmp_path / "source.db")
         write_dump(real_host("test"), str(tmp_path / "source.db"), str(tmp_path / "dump.sql"), "database shop")
-        text = (tmp_path / "dump.sql").read_text(encoding="utf-8")
-        assert text.startswith("-- database shop\n")
+        text = (tmp_path / "dump.sql").read_bytes().decode()
+        assert text.startswith("-- triplicate: database shop\n")
+        assert text.endswith("\n-- triplicate: end of database shop\n")
         assert text.count("\\;") == 2
         await loaded(s, "other", text.replace("\\;", ";"))
         assert rows_of(target) == rows_of(source)
 
     run(body)
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
+def test_psql_loads_a_dump_into_a_replicated_database(tmp_path: Path) -> None:
+    async def scene(cluster: ServedCluster) -> None:
+        nodes = cluster.cluster
+        source = await cluster.psycopg("n1")
+        await source.execute(SCRIPT.encode())
+        await source.execute("insert into anything values (%b, 'whole')", (3.0,))
+        await source.execute("pragma user_version = 7")
+        session = await (await nodes.leader()).session()
+        await run_statement(session, "create table odd([it's] int, `b;c` text, d /* a /* ; */ int, e int -- it's\n)")
+        await run_statement(session, "insert into odd values (1, 'x', 2, 3)")
+        await session.close()
+        client, logs, _ = await command_on(nodes)
+        path = tmp_path / "dump.sql"
+        await export_database(client, logs, "db", None, str(path), as_sql=True)
+        await nodes.create("other")
+        other = await nodes.leader("other")
+        host, port = (await cluster.server("n1")).address
+        dsn = f"host={host} port={port} dbname=other user=me"
+        psql = await asyncio.create_subprocess_exec("psql", dsn, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(path), stderr=PIPE)
+        _, errors = await psql.communicate()
+        assert (psql.returncode, errors) == (0, b"")
+        before, after = content_of(Path(nodes.database("n1").path)), content_of(Path(other.path))
+        schemas = [{str(name): sql for name, sql in content.pop("(schema)")} for content in (before, after)]
+        assert repr(after) == repr(before)
+        odd = [schema.pop("odd") for schema in schemas]
+        assert odd[1] == 'CREATE TABLE odd("it\'s" int, "b;c" text, d int, e int )'
+        assert schemas[1] == schemas[0]
+        with apsw.Connection(other.path) as connection:
+            assert connection.pragma("user_version") == 7
+
+    play_served(tmp_path / "nodes", scene)
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,16 @@ def test_a_deferred_foreign_key_is_checked_before_anything_is_logged(pair: Pair)
     same(pair)
 
 
+def test_stored_values_behind_a_virtual_column_are_checked_as_all_others(pair: Pair) -> None:
+    send(pair, COUNTED, "create table t(a int, v text as (a || '!') virtual, s varchar(2) as (a || '') stored)")
+    send(pair, "insert into t(a) values(1), (null)", "update t set a = 22")
+    with pytest.raises(SqlError) as failure:
+        send(pair, "insert into t(a) values(333)")
+    assert failure.value.sqlstate == "22001"
+    same(pair)
+    assert pair.reader.execute("select * from t").fetchall() == [(22, "22!", "22"), (22, "22!", "22")]
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -187,6 +187,9 @@ class LocalSession:
         self.travels.append(point)
         return None if point is None else 7
 
+    async def session_as_of(self, point: str) -> LocalSession:
+        raise AssertionError("this engine keeps no past")
+
     async def table_key(self, table: str) -> list[str]:
         return key_of(self._connection, table)
 

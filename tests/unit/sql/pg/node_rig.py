@@ -21,13 +21,13 @@ class ServedCluster:
 
     def __init__(self, cluster: Cluster, held: AsyncExitStack) -> None:
         self.cluster = cluster
-        self._held = held
+        self.held = held
         self._servers: dict[str, PostgresServer] = {}
 
     async def server(self, node: str) -> PostgresServer:
         if node not in self._servers:
             server = await PostgresServer.open(real_host("pg-test"), self.cluster.databases[node], ("127.0.0.1", 0))
-            self._held.push_async_callback(server.stop)
+            self.held.push_async_callback(server.stop)
             self._servers[node] = server
         return self._servers[node]
 
@@ -46,13 +46,13 @@ class ServedCluster:
     async def psycopg(self, node: str, user: str = "me") -> psycopg.AsyncConnection[Any]:
         host, port = (await self.server(node)).address
         connection = await psycopg.AsyncConnection.connect(f"host={host} port={port} dbname=db user={user}", autocommit=True)
-        self._held.push_async_callback(connection.close)
+        self.held.push_async_callback(connection.close)
         return connection
 
     async def asyncpg(self, node: str) -> Any:
         host, port = (await self.server(node)).address
         connection = await asyncpg.connect(host=host, port=port, database="db", user="me")
-        self._held.push_async_callback(connection.close)
+        self.held.push_async_callback(connection.close)
         return connection
 
 

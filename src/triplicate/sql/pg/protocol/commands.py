@@ -14,6 +14,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement, Token, statement_of
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, session_calls
+from triplicate.sql.pg.syntax.as_of_clause import AsOfQuery
 from triplicate.sql.pg.syntax.copy_statement import CopyStatement, parse_copy
 from triplicate.sql.pg.syntax.explain_statement import ExplainStatement, parse_explain
 from triplicate.sql.pg.syntax.notify_statements import Listen, NotifyCall, NotifyStatement, Unlisten, notify_call, parse_listening
@@ -115,6 +116,7 @@ ClientCommand = (
     | NotifyCall
     | ExplainStatement
     | ResetStatistics
+    | AsOfQuery
     | EngineStatement
 )
 

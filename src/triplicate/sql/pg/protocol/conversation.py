@@ -39,6 +39,8 @@ from triplicate.sql.pg.protocol.rounds import Round
 from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import ANSWERED_COMMANDS, SettingCommands
 from triplicate.sql.pg.protocol.statement_runs import StatementRuns
+from triplicate.sql.pg.protocol.statement_timeout import in_time
+from triplicate.sql.pg.syntax.as_of_clause import AsOfQuery
 from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
 from triplicate.sql.pg.syntax.notify_statements import NotifyCall, NotifyStatement
 from triplicate.sql.pg.syntax.role_statement import RoleStatement
@@ -337,7 +339,10 @@ class Conversation:
     async def _run_simple(self, text: Statement, *, is_alone: bool) -> None:
         state = self._state
         may_write = state.database.is_leader and not self._settings.is_read_only and state.session.status is TransactionStatus.IDLE
-        statement = await prepare_statement(state.session, text, (), state.plans, is_fixed=False, runs_at_once=is_alone and may_write)
+        at_once = is_alone and may_write
+        statement = await in_time(
+            state, lambda: prepare_statement(state.session, text, (), state.plans, is_fixed=False, runs_at_once=at_once)
+        )
         if statement.plan.parameter_oids:
             raise SqlError("42P02", "there is no parameter $1 in a simple query", hint="send parameters with the extended protocol")
         await self._run_portal(Portal(statement, (), ()))
@@ -362,7 +367,9 @@ class Conversation:
         if len(statements) > 1:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
         text = statements[0] if statements else _EMPTY
-        state.statements[message.name] = await prepare_statement(state.session, text, message.parameter_oids, state.plans, is_fixed=True)
+        state.statements[message.name] = await in_time(
+            state, lambda: prepare_statement(state.session, text, message.parameter_oids, state.plans, is_fixed=True)
+        )
         state.stream.write(wire.PARSE_COMPLETE)
 
     async def _bind(self, message: wire.Bind) -> None:
@@ -414,7 +421,8 @@ class Conversation:
         if isinstance(plan.command, ANSWERED_COMMANDS):
             stream.write(self._settings.description(plan.command, portal.formats()))
             return
-        if plan.prepared is not None and plan.prepared.kind is StatementKind.READ and None in plan.column_oids:
+        has_open_columns = None in plan.column_oids or isinstance(plan.command, AsOfQuery)
+        if plan.prepared is not None and plan.prepared.kind is StatementKind.READ and has_open_columns:
             await self._portals.start(portal)
         decide_types(portal)
         stream.write(row_description(portal.statement.plan, portal.column_oids or (), portal.formats()))

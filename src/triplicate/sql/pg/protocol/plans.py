@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +23,7 @@ from triplicate.sql.pg.rewrite.reserved_words import quote_reserved
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
 from triplicate.sql.pg.rewrite.setval import number_above_maximum
 from triplicate.sql.pg.rewrite.unnest import unnest_as_values
+from triplicate.sql.pg.syntax.as_of_clause import AsOfClause, AsOfQuery, parse_as_of
 from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
 from triplicate.sql.pg.syntax.notify_statements import NotifyCall
 from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics
@@ -179,7 +180,11 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
     command = parsed.command
     if isinstance(command, SessionCalls | NotifyCall | ResetStatistics):
         return session_calls_plan(command, given_oids)
+    if isinstance(command, AsOfQuery):
+        return await _plan_past_query(session, command, given_oids)
     if isinstance(command, ExplainStatement):
+        if isinstance(parse_statement(command.statement).command, AsOfQuery):
+            raise SqlError("0A000", "AS OF is not available in EXPLAIN", hint="SET triplicate.as_of, and explain the query without it.")
         explained = await _plan(session, command.statement, given_oids)
         return StatementPlan(command, None, explained.parameter_oids, (types.JSON if command.is_json else types.TEXT,))
     if not isinstance(command, EngineStatement):
@@ -239,6 +244,9 @@ def parse_statement(statement: Statement) -> ParsedStatement:
 
 @lru_cache(maxsize=CACHED_STATEMENTS)
 def _parsed(statement: Statement) -> ParsedStatement:
+    as_of = parse_as_of(statement)
+    if as_of is not None:
+        return ParsedStatement(as_of)
     statement = unnest_as_values(quote_reserved(number_above_maximum(statement)))
     command = classify(statement)
     if not isinstance(command, EngineStatement):
@@ -291,6 +299,45 @@ async def _plan_create_table_as(
     tables_after = (*(table for table in tables if table[0].lower() != table_as.table.lower()), (table_as.table, tuple(columns)))
     filling = await aside_if_long(session, insert.sql, translate, insert, tables_after, given_oids, keys)
     return _translated(command, await session.prepare(head + filling.sql), filling)
+
+
+async def _plan_past_query(session: Session, query: AsOfQuery, given_oids: tuple[int, ...]) -> StatementPlan:
+    """The plan of a query with AS OF. One whose point is a parameter has the plan for the present until it runs."""
+    if query.clause.parameter:
+        try:
+            return await plan_as_of(session, query, given_oids)
+        except SqlError as error:
+            if error.sqlstate in ("42P01", "42703") and error.hint is None:
+                error.hint = "Write the point of AS OF as a constant to read tables and columns that are there no more."
+            raise
+    past = await session.session_as_of(query.clause.point(()))
+    try:
+        return await plan_as_of(past, query, given_oids)
+    finally:
+        await past.close()
+
+
+async def plan_as_of(session: Session, query: AsOfQuery, given_oids: tuple[int, ...]) -> StatementPlan:
+    """Plan a query with AS OF for the tables that a session reads, which is one of the past if the point is known.
+
+    Raises:
+        SqlError: 0A000, it reads no tables, or locks rows; and as `plan_statement`.
+    """
+    declared = with_type_of_point(query.clause, given_oids)
+    plan = await _plan(session, query.statement, declared)
+    if plan.prepared is None or plan.prepared.kind is not StatementKind.READ or plan.lock:
+        found = f"SELECT {plan.lock}" if plan.lock else "this statement"
+        raise SqlError("0A000", f"AS OF is not available in {found}", hint="It ends a query that reads tables, and locks nothing.")
+    oids = (*plan.parameter_oids, *declared[len(plan.parameter_oids) :][: query.clause.parameter])
+    return replace(plan, command=query, parameter_oids=oids)
+
+
+def with_type_of_point(clause: AsOfClause, given_oids: Sequence[int]) -> tuple[int, ...]:
+    """The types of the client's parameters, with that of the point of AS OF where the client leaves it open."""
+    oids = [*given_oids, *[0] * (clause.parameter - len(given_oids))]
+    if clause.parameter and not oids[clause.parameter - 1]:
+        oids[clause.parameter - 1] = types.TIMESTAMPTZ if clause.kind == "time" else types.INT8
+    return tuple(oids)
 
 
 def _translated(command: ClientCommand, prepared: Prepared, translation: Translation) -> StatementPlan:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from functools import partial
 
 from triplicate.errors import SqlError
@@ -15,6 +14,7 @@ from triplicate.sql.pg.protocol.copy_commands import CopyCommands
 from triplicate.sql.pg.protocol.explain_command import ExplainCommand
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
 from triplicate.sql.pg.protocol.live_table_rows import LiveTableRows
+from triplicate.sql.pg.protocol.past_queries import PastQueries
 from triplicate.sql.pg.protocol.plans import StatementPlan
 from triplicate.sql.pg.protocol.prepared_statements import (
     Portal,
@@ -28,8 +28,10 @@ from triplicate.sql.pg.protocol.prepared_statements import (
 from triplicate.sql.pg.protocol.role_changes import RoleChangeCommand
 from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
+from triplicate.sql.pg.protocol.statement_timeout import statement_timeout
 from triplicate.sql.pg.protocol.statement_watch import StatementWatch
 from triplicate.sql.pg.protocol.truncate_command import TruncateCommand
+from triplicate.sql.pg.syntax.as_of_clause import AsOfQuery
 from triplicate.sql.pg.syntax.copy_statement import CopyStatement
 from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
 from triplicate.sql.pg.syntax.notify_statements import NotifyCall, NotifyStatement
@@ -62,6 +64,7 @@ class PortalRunner:
         self._role_changes = RoleChangeCommand(state, transaction, settings)
         self._explain = ExplainCommand(state, transaction, settings, self)
         self._live = LiveTableRows(state)
+        self._past = PastQueries(state)
         self._watch = StatementWatch(state)
 
     async def start(self, portal: Portal) -> None:
@@ -87,7 +90,7 @@ class PortalRunner:
             if seconds <= 0:
                 await self._run(portal)
             else:
-                async with self._timeout(seconds):
+                async with statement_timeout(self._state, seconds):
                     await self._run(portal)
         except BaseException:
             self._watch.end(portal, 0, failed=True)
@@ -106,6 +109,9 @@ class PortalRunner:
         """Run the statement, planned for the present schema, and fetch its first rows."""
         statement, state = portal.statement, self._state
         session, plan = state.session, statement.plan
+        if isinstance(plan.command, AsOfQuery):
+            await self._fetch_first(portal, await self._past.start(portal, plan.command))
+            return
         prepared = plan.prepared
         if plan.lock and prepared is not None:
             await session.check_rights(prepared, locks=True)
@@ -137,32 +143,16 @@ class PortalRunner:
                 if statement.plan.unexamined is not None:
                     note_examined(statement, state.plans)
                 if prepared.columns:
-                    portal.fetched = await cursor.fetch(FETCH_ROWS)
-                    portal.has_more = len(portal.fetched) == FETCH_ROWS
-                    decide_types(portal)
+                    await self._fetch_first(portal, cursor)
                 return
         raise AssertionError("the last attempt returns or raises")
 
-    @asynccontextmanager
-    async def _timeout(self, seconds: float) -> AsyncIterator[None]:
-        """Interrupt the engine after `seconds`. The statement then fails with 57014."""
-        is_over = False
-
-        def end() -> None:
-            nonlocal is_over
-            is_over = True
-            self._state.interrupt()
-
-        clock = self._state.clock
-        timer = clock.call_at(clock.monotonic() + seconds, end)
-        try:
-            yield
-        except SqlError as error:
-            if is_over and error.sqlstate == "57014":
-                raise SqlError("57014", "canceling statement due to statement timeout") from error
-            raise
-        finally:
-            timer.cancel()
+    @staticmethod
+    async def _fetch_first(portal: Portal, cursor: Cursor) -> None:
+        portal.cursor = cursor
+        portal.fetched = await cursor.fetch(FETCH_ROWS)
+        portal.has_more = len(portal.fetched) == FETCH_ROWS
+        decide_types(portal)
 
     async def execute(self, portal: Portal, max_rows: int, *, is_described: bool) -> None:
         """Send up to `max_rows` rows (0: all) and the completion of the command.
@@ -265,5 +255,5 @@ class PortalRunner:
         seconds = self._state.settings.statement_timeout_s
         if seconds <= 0:
             return await self._fetch(portal, cursor, count)
-        async with self._timeout(seconds):
+        async with statement_timeout(self._state, seconds):
             return await self._fetch(portal, cursor, count)

@@ -16,6 +16,7 @@ from triplicate.sql.pg.protocol.plans import PlanCache, StatementPlan, cached_pl
 from triplicate.sql.pg.protocol.query_shapes import shape_of
 from triplicate.sql.pg.protocol.row_encoder import row_encoder
 from triplicate.sql.pg.protocol.transaction_time import TransactionTime
+from triplicate.sql.pg.syntax.as_of_clause import AsOfQuery
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.datetimes import round_moment, text_of_micros
 from triplicate.sql.pg.values.field_codecs import ParameterDecoder, parameter_decoder
@@ -100,7 +101,7 @@ async def prepare_statement(
     """Prepare one statement for the schema that the session sees; see `plan_statement`."""
     schema_version = session.schema_version
     plan = await plan_statement(session, statement, given_oids, cache, schema_version, runs_at_once=runs_at_once)
-    return PreparedStatement(statement, given_oids, plan, schema_version, is_fixed)
+    return PreparedStatement(statement, given_oids, plan, schema_version, is_fixed and not isinstance(plan.command, AsOfQuery))
 
 
 async def portal_of_shape(session: Session, sql: str, cache: PlanCache) -> Portal | None:
@@ -143,16 +144,25 @@ async def update_plan(session: Session, statement: PreparedStatement, cache: Pla
     old = statement.plan
     if statement.schema_version == session.schema_version or old.prepared is None or session.status is TransactionStatus.FAILED:
         return
+    if isinstance(old.command, AsOfQuery) and not old.command.clause.parameter:
+        return  # The tables of then stay as they were.
     schema_version = session.schema_version
     plan = await plan_statement(session, statement.statement, statement.given_oids, cache, schema_version)
     if statement.is_fixed:
         if plan.parameter_oids != old.parameter_oids:
             schema_version = session.schema_version
             plan = await plan_statement(session, statement.statement, old.parameter_oids, cache, schema_version)
-        if plan.prepared is None or _shape(plan) != _shape(old):
-            raise SqlError("0A000", wire.CHANGED_RESULT, hint="Prepare the statement again.")
-        plan = replace(plan, parameter_oids=old.parameter_oids, column_oids=old.column_oids, names=old.names, typmods=old.typmods)
+        plan = check_shape(plan, old)
     statement.plan, statement.schema_version = plan, schema_version
+
+
+def check_shape(plan: StatementPlan, old: StatementPlan) -> StatementPlan:
+    """A plan in the place of one that the client may know, with what it knows. Raises SqlError 0A000 if the result has other columns."""
+    if plan.prepared is None or _shape(plan) != _shape(old):
+        is_past = isinstance(plan.command, AsOfQuery)
+        hint = "Write the point of AS OF as a constant." if is_past else "Prepare the statement again."
+        raise SqlError("0A000", wire.CHANGED_RESULT, hint=hint)
+    return replace(plan, parameter_oids=old.parameter_oids, column_oids=old.column_oids, names=old.names, typmods=old.typmods)
 
 
 def _shape(plan: StatementPlan) -> tuple[object, ...]:
@@ -223,6 +233,7 @@ def engine_parameters(portal: Portal, time: TransactionTime, users: tuple[str, s
 
 def fix_columns(statement: PreparedStatement, oids: tuple[int, ...]) -> None:
     """Fix the types that the client has received in a description, even if only values would determine them."""
+    statement.is_fixed = True
     if statement.plan.column_oids != oids:
         statement.plan = replace(statement.plan, column_oids=oids)
 

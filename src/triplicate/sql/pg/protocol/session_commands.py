@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import TransactionStatus
 from triplicate.sql.pg.protocol import wire
@@ -21,6 +23,7 @@ from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
 from triplicate.sql.pg.protocol.notify_command import NotifyCommand
 from triplicate.sql.pg.protocol.prepared_statements import Portal
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
+from triplicate.sql.pg.protocol.statement_timeout import in_time
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
 from triplicate.sql.pg.syntax.notify_statements import Listen, NotifyCall, NotifyStatement, Unlisten
 from triplicate.sql.pg.syntax.role_statement import SetRole
@@ -54,7 +57,7 @@ class SessionCommands:
                 stream.write(wire.EMPTY_QUERY)
                 return
             case SetParameter(name, value, is_local):
-                await self._settings.set(name, value, local=is_local)
+                await in_time(state, partial(self._settings.set, name, value, local=is_local))
                 tag = "SET"
             case SetAccess():
                 self._settings.set_access(command)
@@ -71,7 +74,7 @@ class SessionCommands:
             case ShowParameter() | SessionCalls():
                 if not is_described:
                     stream.write(self._settings.description(command))
-                for row in await self._settings.rows(command, portal.parameters):
+                for row in await in_time(state, partial(self._settings.rows, command, portal.parameters)):
                     stream.write(row)
                 tag = "SHOW" if isinstance(command, ShowParameter) else "SELECT 1"
             case Listen() | Unlisten():

@@ -14,8 +14,10 @@ from tests.unit.sql.pg.server_rig import Served, play
 from triplicate.sql.core.interface import Prepared, Result, TransactionStatus
 from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.pg.protocol.commands import EngineStatement
-from triplicate.sql.pg.protocol.plans import LONG_TEXT, PlanCache, StatementPlan, plan_statement
+from triplicate.sql.pg.protocol.plans import LONG_TEXT, PlanCache, StatementPlan, plan_statement, with_type_of_point
 from triplicate.sql.pg.protocol.prepared_statements import prepare_statement
+from triplicate.sql.pg.syntax.as_of_clause import AsOfClause
+from triplicate.sql.pg.values import types
 
 PLAN = StatementPlan(EngineStatement(statement_of("select 1")), None)
 INSERT = "insert into t(a) values ($1)"
@@ -217,3 +219,10 @@ def test_a_change_that_was_not_examined_is_remembered_once_it_has_run() -> None:
         ]
 
     play(body)
+
+
+def test_the_point_of_a_query_has_a_type_unless_the_client_declares_one() -> None:
+    assert with_type_of_point(AsOfClause("position", parameter=2), ()) == (0, types.INT8)
+    assert with_type_of_point(AsOfClause("time", parameter=1), (0, types.TEXT)) == (types.TIMESTAMPTZ, types.TEXT)
+    assert with_type_of_point(AsOfClause("time", parameter=1), (types.DATE,)) == (types.DATE,)
+    assert with_type_of_point(AsOfClause("position", "7"), (types.TEXT,)) == (types.TEXT,)
