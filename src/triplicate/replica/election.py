@@ -281,8 +281,14 @@ class Election:
         if self._gone is None:
             await watch.changed()
             return None
-        _, loss = await first_of([_changed(watch), self._gone(leader.address)], name="leader")
-        return loss
+        losses: list[PeerLoss] = []
+        try:
+            await first_of([_changed(watch), _noting(self._gone(leader.address), losses)], name="leader")
+        except BaseException:
+            for loss in losses:
+                loss.retract()
+            raise
+        return losses[0] if losses else None  # Also if the node has changed at the same time: `_depose` compares the sessions.
 
     async def _depose(self, leader: Candidate, session_id: int, loss: PeerLoss) -> bool:
         """Delete the node of a lost leader. Returns False if a silent leader has answered, or the metadata service took too long."""
@@ -427,6 +433,10 @@ def _read_leader(data: bytes) -> Candidate:
 async def _spoken(loss: PeerLoss) -> bool:
     await loss.spoken()
     return False
+
+
+async def _noting(gone: Coroutine[Any, Any, PeerLoss], losses: list[PeerLoss]) -> None:
+    losses.append(await gone)
 
 
 async def _changed(watch: Watch) -> None:

@@ -133,3 +133,45 @@ def test_a_leader_that_speaks_again_while_its_sign_is_being_taken_down_stays(mon
         waiting.cancel()
 
     play(body)
+
+
+def test_the_loss_of_a_leader_counts_although_its_node_changes_at_once() -> None:
+    """The connection to the metadata breaks with the leader's machine, and every watch wakes."""
+
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        assert await election(stage.host, first, "m0").create_leader_node(9)
+        wakes = asyncio.Event()
+
+        class WakingTree(DeafTree):
+            def watch(self, path: str) -> Any:
+                return _Waking(wakes)
+
+        waits: list[str] = []
+
+        async def gone(address: str) -> PeerLoss:
+            waits.append(address)
+            if len(waits) > 1:
+                await never_gone(address)
+            wakes.set()
+            await asyncio.sleep(0)  # The watch is first, in the same iteration of the loop.
+            return PeerLoss()
+
+        waking = election(stage.host, cast("Tree", WakingTree(second)), "m1", gone=gone)
+        await asyncio.wait_for(waking.elected(lambda: 10), 5)
+        assert await leader_of(first, PATH) == Candidate("m1", "m1:1", 10)
+
+    play(body)
+
+
+class _Waking:
+    """A watch that wakes with an event, before anything else that waits for it."""
+
+    def __init__(self, wakes: asyncio.Event) -> None:
+        self._wakes = wakes
+
+    async def changed(self) -> None:
+        await self._wakes.wait()
+
+    def close(self) -> None:
+        return
