@@ -130,9 +130,9 @@ class _Peer:
         """Whether it is to be probed."""
         return bool(self.waiters or self.listeners) or (self.reached_s is not None and now_s < self.observed_until_s)
 
-    def may_connect(self, now_s: float, interval_s: float) -> bool:
-        """Whether no attempt to connect runs, and none has just failed."""
-        return (self.attempt is None or self.attempt.done()) and now_s >= self.attempted_s + interval_s / 2
+    @property
+    def is_connecting(self) -> bool:
+        return self.attempt is not None and not self.attempt.done()
 
     @property
     def is_gone(self) -> bool:
@@ -252,23 +252,29 @@ class FailureDetector:
     def _probe_peer(self, scope: TaskScope, address: str, peer: _Peer) -> float:
         """Probe a peer or connect to it, and conclude if it is silent. Returns the seconds until the next conclusion is possible."""
         now = self._host.clock.elapsed()
+        since_attempt_s, pause_s = now - peer.attempted_s, self._interval_s
+        if peer.is_gone and peer.waiters and not peer.is_connecting and since_attempt_s <= self._interval_s:
+            self._conclude_end(address, peer)  # The address has just refused, while nobody waited.
+            return pause_s
         peer.silence.observe(now)
         if peer.connection is not None and not peer.connection.is_lost:
             peer.connection.probe()
-        elif peer.may_connect(now, self._interval_s):
+        elif not peer.is_connecting and since_attempt_s < self._interval_s / 2:
+            pause_s = self._interval_s / 2 - since_attempt_s  # Two refusals at once would say no more than one.
+        elif not peer.is_connecting:
             host, _, port = address.rpartition(":")
             if host and port.isdecimal():
                 peer.attempted_s = now
                 peer.attempt = scope.spawn(self._connect(address, peer, host.strip("[]"), int(port)), name=address)
         if not self._judges_silence or not peer.has_answered or not peer.waiters:
-            return self._interval_s
+            return pause_s
         silent_s = peer.silence.silent_s
         remaining_s = self._limit_s(peer, now) - silent_s
         if remaining_s <= 0:
             self._suspicions.conclude(now)
             self._host.trace("replica.peer_silent", address=address, seconds=round(silent_s, 3))
             self._conclude(address, peer, PeerLoss(True, lambda: self._retract(address, peer, now), lambda: self.spoken(address)))
-        return max(remaining_s, SHORTEST_PAUSE_S)
+        return max(min(remaining_s, pause_s), SHORTEST_PAUSE_S)
 
     async def _connect(self, address: str, peer: _Peer, host: str, port: int) -> None:
         connection = _ProbeConnection(lambda: self._answered(peer), lambda: self._ended(peer))
@@ -289,8 +295,7 @@ class FailureDetector:
                 connection.abandon()
         # While nobody waits, as between two waits of an election, the conclusion would be lost. The next attempt draws it.
         if peer.is_gone and peer.waiters:
-            self._host.trace("replica.peer_gone", address=address)
-            self._conclude(address, peer, PeerLoss(False, lambda: self._retract(address, peer)))
+            self._conclude_end(address, peer)
 
     def _answered(self, peer: _Peer) -> None:
         peer.has_answered = True
@@ -314,6 +319,10 @@ class FailureDetector:
         peer.connect_error = repr(error)
         if peer.connect_error != before:
             self._host.trace("replica.peer_not_probed", address=address, error=peer.connect_error)
+
+    def _conclude_end(self, address: str, peer: _Peer) -> None:
+        self._host.trace("replica.peer_gone", address=address)
+        self._conclude(address, peer, PeerLoss(False, lambda: self._retract(address, peer)))
 
     def _conclude(self, address: str, peer: _Peer, loss: PeerLoss) -> None:
         """Resolve the waiters and drop the peer's state, so that the peer must be reached again before the next conclusion."""
