@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
-from triplicate.metadata import DeleteNode, SetData, Tree, TreeOperation, Watch
+from triplicate.metadata import DeleteNode, SetData, Tree, TreeOperation, Watch, is_beside_leading_server
 from triplicate.replica.failure_detector import PeerLoss
 from triplicate.runtime import Host, deadline_after, first_of, sleep, timeout_at
 
@@ -35,6 +35,10 @@ and the leader may answer again.
 """
 HANDOVER_DELAY_S = 2.0
 """Delay of a candidate in favour of the node that was requested as the leader."""
+BESIDE_LEADER_DELAY_S = 0.1
+"""Delay of a candidate on the machine of the metadata service's leader, in favour of others. It is longer than a node needs to notice that
+there is no leader.
+"""
 RECHECK_S = 0.2
 """Interval at which a position, and the permission to lead, are read again."""
 FORMAT_OF_HANDOVER = 1
@@ -184,6 +188,7 @@ class Election:
             return
         if not self._holds_name():
             return
+        await is_beside_leading_server(self._tree)  # The answer is kept until an election needs it.
         data = encode_candidate(candidate)
         try:
             stat = await self._tree.exists(self._candidate_path)
@@ -390,6 +395,8 @@ class Election:
             delay_s = 0.0
         elif any(other.node_id == requested for other in others):
             delay_s += HANDOVER_DELAY_S
+        elif others and await is_beside_leading_server(self._tree):
+            delay_s += BESIDE_LEADER_DELAY_S
         if others:
             delay_s += handicap_s
         await sleep(self._host.clock, delay_s)

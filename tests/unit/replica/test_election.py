@@ -11,6 +11,7 @@ from tests.unit.log.fake import Stage, play
 from tests.unit.replica.election_rig import A_WHILE_S, PATH, DeafTree, election, gone_at_once, never_gone, trees_of
 from triplicate.metadata import Tree
 from triplicate.replica import Candidate, PeerLoss, leader_of
+from triplicate.replica.election import encode_handover
 
 
 class SlowTree(DeafTree):
@@ -175,3 +176,48 @@ class _Waking:
 
     def close(self) -> None:
         return
+
+
+class TreeBesideLeader(DeafTree):
+    """A tree on the machine of the metadata service's leader."""
+
+    async def is_beside_leader(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("has_others", [True, False], ids=["with another candidate", "alone"])
+def test_a_candidate_beside_the_leader_of_the_metadata_service_lets_another_be_first(
+    has_others: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("triplicate.replica.election.BESIDE_LEADER_DELAY_S", 60.0)
+
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        beside = election(stage.host, cast("Tree", TreeBesideLeader(first)), "m0")
+        await beside.report(9)
+        if has_others:
+            other = election(stage.host, second, "m1")
+            await other.report(9)
+            waiting = asyncio.get_running_loop().create_task(beside.elected(lambda: 9))
+            await asyncio.sleep(A_WHILE_S)
+            await asyncio.wait_for(other.elected(lambda: 9), 5)
+            waiting.cancel()
+        else:
+            await asyncio.wait_for(beside.elected(lambda: 9), 5)
+        assert await leader_of(first, PATH) == Candidate("m1" if has_others else "m0", "m1:1" if has_others else "m0:1", 9)
+
+    play(body)
+
+
+def test_a_candidate_that_was_requested_to_lead_does_so_also_beside_that_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplicate.replica.election.BESIDE_LEADER_DELAY_S", 60.0)
+
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        beside = election(stage.host, cast("Tree", TreeBesideLeader(first)), "m0")
+        await beside.report(9)
+        await election(stage.host, second, "m1").report(9)
+        await second.create(f"{PATH}/handover", encode_handover("m0"), ephemeral=True)
+        await asyncio.wait_for(beside.elected(lambda: 9), 5)
+
+    play(body)

@@ -212,14 +212,19 @@ class _ServerSocket:
         return data
 
 
-def near_first(servers: Sequence[ServerAddress], is_own: Callable[[str], bool]) -> list[ServerAddress]:
-    """The servers with the one on this machine first. Where several are, or none, the order stays.
+def own_server(servers: Sequence[ServerAddress], is_own: Callable[[str], bool]) -> ServerAddress | None:
+    """The one server on this machine. None where several are, or none.
 
     Args:
         is_own: whether an IP address is one of this machine's.
     """
     own = [server for server in servers if is_own(server[1])]
-    return [*own, *(server for server in servers if server not in own)] if len(own) == 1 else list(servers)
+    return own[0] if len(own) == 1 else None
+
+
+def near_first(servers: Sequence[ServerAddress], own: ServerAddress | None) -> list[ServerAddress]:
+    """The servers with the one on this machine first."""
+    return list(servers) if own is None else [own, *(server for server in servers if server != own)]
 
 
 def is_own_address(address: str) -> bool:
@@ -240,8 +245,13 @@ class _NearFirst(ConnectionHandler):  # type: ignore[misc]
     noticed after two thirds of a session, and nobody there could replace a leader meanwhile.
     """
 
+    own: ServerAddress | None = None
+    """The server on this machine; known since the first attempt to connect."""
+
     def _expand_client_hosts(self) -> list[ServerAddress]:
-        return self._session.to_try(near_first(super()._expand_client_hosts(), is_own_address))
+        servers = super()._expand_client_hosts()
+        self.own = own_server(servers, is_own_address) if len(servers) > 1 else None
+        return self._session.to_try(near_first(servers, self.own))
 
     @property
     def _session(self) -> _OneSession:
@@ -335,6 +345,12 @@ class ZooKeeperSession:
     def last_zxid(self) -> int:
         """The zxid of the last change that the server had applied at its last answer."""
         return int(self._client.last_zxid)
+
+    @property
+    def own_server(self) -> ServerAddress | None:
+        """The one of several servers that runs on this machine."""
+        own: ServerAddress | None = self._client._connection.own
+        return own
 
     def start(self) -> None:
         """Begin to connect. `on_state` is called after the connection is made."""
