@@ -31,8 +31,8 @@ class _Answer(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.text += data
         if len(self.text) > ANSWER_BYTES_MAX:
+            self.text = b""  # That is no answer to this question.
             self.abort()
-            resolve(self.ended, None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         resolve(self.ended, None)
