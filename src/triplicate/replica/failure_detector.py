@@ -131,6 +131,11 @@ class _Peer:
         return bool(self.waiters or self.listeners) or (self.reached_s is not None and now_s < self.observed_until_s)
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether somebody would get a conclusion. A wait that was cancelled has not necessarily ended yet."""
+        return any(not waiter.done() for waiter in self.waiters)
+
+    @property
     def is_connecting(self) -> bool:
         return self.attempt is not None and not self.attempt.done()
 
@@ -253,7 +258,7 @@ class FailureDetector:
         """Probe a peer or connect to it, and conclude if it is silent. Returns the seconds until the next conclusion is possible."""
         now = self._host.clock.elapsed()
         since_attempt_s, pause_s = now - peer.attempted_s, self._interval_s
-        if peer.is_gone and peer.waiters and not peer.is_connecting and since_attempt_s <= self._interval_s:
+        if peer.is_gone and peer.is_awaited and not peer.is_connecting and since_attempt_s <= self._interval_s:
             self._conclude_end(address, peer)  # The address has just refused, while nobody waited.
             return pause_s
         peer.silence.observe(now)
@@ -266,7 +271,7 @@ class FailureDetector:
             if host and port.isdecimal():
                 peer.attempted_s = now
                 peer.attempt = scope.spawn(self._connect(address, peer, host.strip("[]"), int(port)), name=address)
-        if not self._judges_silence or not peer.has_answered or not peer.waiters:
+        if not self._judges_silence or not peer.has_answered or not peer.is_awaited:
             return pause_s
         silent_s = peer.silence.silent_s
         remaining_s = self._limit_s(peer, now) - silent_s
@@ -294,7 +299,7 @@ class FailureDetector:
             else:
                 connection.abandon()
         # While nobody waits, as between two waits of an election, the conclusion would be lost. The next attempt draws it.
-        if peer.is_gone and peer.waiters:
+        if peer.is_gone and peer.is_awaited:
             self._conclude_end(address, peer)
 
     def _answered(self, peer: _Peer) -> None:

@@ -579,7 +579,10 @@ def test_the_end_of_a_process_that_came_to_nothing_is_concluded_again() -> None:
     play(body)
 
 
-def test_a_conclusion_that_comes_together_with_a_cancellation_is_taken_back() -> None:
+@pytest.mark.parametrize("is_cancelled_first", [True, False])
+def test_a_conclusion_that_comes_together_with_a_cancellation_is_not_lost(is_cancelled_first: bool) -> None:
+    """The watch of the leader's node wakes when the connection to the metadata is back."""
+
     async def body(stage: Stage) -> None:
         network, loop = FakeNetwork("refused"), asyncio.get_running_loop()
         peers = FailureDetector(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LONG_S)
@@ -587,6 +590,8 @@ def test_a_conclusion_that_comes_together_with_a_cancellation_is_taken_back() ->
         waiting = loop.create_task(peers.gone(FAR))
         await asyncio.sleep(0)
         await peers._connect(FAR, peers._peer(FAR), "far.example", 5432)
+        if is_cancelled_first:
+            waiting.cancel()
         await peers._connect(FAR, peers._peer(FAR), "far.example", 5432)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
