@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.replica.failure_detector import _Peer
 
-TESTS = ["tests/unit/replica/test_failure_detector.py::test_a_conclusion_that_comes_together_with_a_cancellation_is_not_lost"]
+TESTS = ["tests/unit/replica/test_failure_detector_waits.py::test_a_conclusion_that_comes_together_with_a_cancellation_is_not_lost"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -8,7 +8,7 @@ from triplicate.replica import FailureDetector
 from triplicate.replica.failure_detector import _Peer
 
 TESTS = [
-    "tests/unit/replica/test_failure_detector.py::test_a_connection_that_ends_is_made_again_at_once",
+    "tests/unit/replica/test_failure_detector_waits.py::test_a_connection_that_ends_is_made_again_at_once",
 ]
 
 

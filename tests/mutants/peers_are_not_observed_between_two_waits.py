@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.replica import failure_detector
 
 TESTS = [
-    "tests/unit/replica/test_failure_detector.py::test_refusals_count_while_nobody_waits",
+    "tests/unit/replica/test_failure_detector_waits.py::test_refusals_count_while_nobody_waits",
 ]
 
 

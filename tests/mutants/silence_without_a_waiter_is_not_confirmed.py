@@ -8,8 +8,8 @@ from triplicate.replica import FailureDetector
 from triplicate.replica.failure_detector import _Peer
 
 TESTS = [
-    "tests/unit/replica/test_failure_detector.py::test_a_silence_of_which_nobody_knew_ends_with_the_answer_on_a_new_connection",
-    "tests/unit/replica/test_failure_detector.py::test_an_attempt_to_connect_from_before_a_wait_does_not_count_for_it",
+    "tests/unit/replica/test_failure_detector_waits.py::test_a_silence_of_which_nobody_knew_ends_with_the_answer_on_a_new_connection",
+    "tests/unit/replica/test_failure_detector_waits.py::test_an_attempt_to_connect_from_before_a_wait_does_not_count_for_it",
 ]
 
 

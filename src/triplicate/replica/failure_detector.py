@@ -193,7 +193,7 @@ class FailureDetector:
             peer.observed_until_s = self._host.clock.monotonic() + LINGER_S
 
     def _begin_wait(self, peer: _Peer) -> None:
-        """Probe a peer at once. What was observed while nobody waited must be confirmed."""
+        """Probe a peer at once. A silence that was observed while nobody waited must be confirmed."""
         now = self._host.clock.elapsed()
         peer.silence.observe(now)
         limit_s = self._limit_s(peer, now)
@@ -338,7 +338,7 @@ class FailureDetector:
             resolve(waiter, loss)
 
     def _retract(self, address: str, concluded: _Peer, silent_at: float | None = None) -> None:
-        """Take back a conclusion that was not acted upon. What led to it counts on, unless the peer has answered since.
+        """Take back a conclusion that was not acted upon. Its silence and its refusals count on, unless the peer has answered since.
 
         Args:
             concluded: the state of the peer at the conclusion.

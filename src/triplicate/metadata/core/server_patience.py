@@ -22,7 +22,7 @@ FORGOTTEN_S = 30.0
 
 
 class ServerPatience(Generic[Server]):
-    """What a client has learned of its servers. Times are seconds of one monotonic clock.
+    """The silences of one client's servers. Times are seconds of one monotonic clock.
 
     Args:
         first_s: the first wait for a server.
