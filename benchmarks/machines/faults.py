@@ -30,9 +30,10 @@ from rich.table import Table
 
 from benchmarks.driving import percentile
 from benchmarks.ledger.processes import BUILD, CaseFailed
-from benchmarks.machines.fleet import MACHINES, Fleet, Machine
+from benchmarks.machines.fleet import MACHINES, Fleet, Machine, mode_of
 from benchmarks.machines.network import Network, inside_own_network
 from benchmarks.machines.probes import Writers, Writes
+from benchmarks.machines.timelines import TimeLine, Traces, steps_of
 
 DATABASE = "shop"
 MODULE = "benchmarks.machines.faults"
@@ -58,6 +59,7 @@ class Gaps:
     store: str
     fault: str
     seconds: tuple[float, ...]
+    time_lines: tuple[TimeLine, ...] = ()
 
     @property
     def median_s(self) -> float:
@@ -85,15 +87,17 @@ class Rounds:
         self._fleet = fleet
         self._writes = writes
 
-    def run(self, fault: str) -> float:
-        """One round: the gap in seconds.
+    def run(self, fault: str) -> TimeLine:
+        """One round.
 
         Raises:
             CaseFailed: writes do not go on, or the machine does not come back.
         """
         time.sleep(SETTLE_S)
         machine = self._leader()
-        struck = time.monotonic()
+        with_metadata_leader = self._fleet.has_zookeeper and mode_of(machine) == "leader"
+        traces = Traces(other.processes["node"].log for other in self._fleet.machines if other is not machine)
+        struck, struck_wall = time.monotonic(), time.time()
         self._strike(machine, fault)
         try:
             while (first := self._writes.first_after(struck)) is None:
@@ -105,7 +109,8 @@ class Rounds:
         finally:
             self._undo(machine, fault)
         wait_for(lambda: self._is_complete(), "every node serves the rows that were written before")
-        return first - struck
+        gap_s = first - struck
+        return TimeLine(fault, with_metadata_leader, gap_s, steps_of(traces.lines(), struck_wall, struck_wall + gap_s))
 
     def _leader(self) -> Machine:
         moment = time.monotonic()
@@ -192,17 +197,16 @@ def _start(fleet: Fleet) -> list[tuple[str, int]]:
 
 def measure(store: str, faults: Sequence[str], rounds: int, network: Network | None, console: Console) -> list[Gaps]:
     """Run all rounds of one store. Raises CaseFailed."""
-    seconds: dict[str, list[float]] = {fault: [] for fault in faults}
+    found: dict[str, list[TimeLine]] = {fault: [] for fault in faults}
     with Fleet(BUILD / "faults" / store, store=store, network=network, tick_ms=TICK_MS, sync_limit=SYNC_LIMIT) as fleet:
         with Writers(_start(fleet), DATABASE) as writes:
             each = Rounds(fleet, writes)
             for number in range(rounds):
                 for fault in faults:
-                    gap = each.run(fault)
-                    seconds[fault].append(gap)
-                    console.print(f"{store}, round {number + 1}: {fault}: {gap:.2f} s", highlight=False)
+                    found[fault].append(each.run(fault))
+                    console.print(f"{store}, round {number + 1}: {found[fault][-1]}", highlight=False, soft_wrap=True)
         check_rows(fleet, writes)
-    return [Gaps(store, fault, tuple(found)) for fault, found in seconds.items()]
+    return [Gaps(store, fault, tuple(line.gap_s for line in lines), tuple(lines)) for fault, lines in found.items()]
 
 
 @dataclass(frozen=True)

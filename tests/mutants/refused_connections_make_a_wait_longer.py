@@ -11,8 +11,8 @@ TESTS = ["tests/unit/metadata/drivers/test_zookeeper_tree.py::test_a_server_that
 def apply(patch: Callable[[object, str, object], None]) -> None:
     original = zookeeper_session._OneSession.create_connection
 
-    def create_connection(self: zookeeper_session._OneSession, *args: Any, **options: Any) -> Any:
-        self._limit_s *= 2
-        return original(self, *args, **options)
+    def create_connection(self: zookeeper_session._OneSession, address: tuple[str, int], **options: Any) -> Any:
+        self._patience.waited_in_vain(address, self._now())
+        return original(self, address, **options)
 
     patch(zookeeper_session._OneSession, "create_connection", create_connection)

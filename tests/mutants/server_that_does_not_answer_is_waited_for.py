@@ -8,4 +8,4 @@ TESTS = ["tests/unit/metadata/drivers/test_zookeeper_tree.py::test_a_server_that
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(zookeeper_session, "ANSWER_SHARE", 1.0)
+    patch(zookeeper_session, "FIRST_WAIT_SHARE", 1.0)

@@ -11,7 +11,7 @@ TESTS = ["tests/unit/metadata/drivers/test_zookeeper_session_order.py::test_the_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def as_they_are(servers: Sequence[ServerAddress], is_own: Callable[[str], bool]) -> list[ServerAddress]:
+    def as_they_are(servers: Sequence[ServerAddress], own: ServerAddress | None) -> list[ServerAddress]:
         return list(servers)
 
     patch(zookeeper_session, "near_first", as_they_are)

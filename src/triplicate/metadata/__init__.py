@@ -28,6 +28,7 @@ from triplicate.metadata.drivers.watches import JoinedWatch
 from triplicate.metadata.ensemble_freeze import FREEZE_S_MAX, EnsembleFreeze, EnsembleFreezes
 from triplicate.metadata.incarnations import Incarnation, Incarnations, decode_incarnation, encode_incarnation
 from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata, decode_layout, encode_layout
+from triplicate.metadata.leading_server import is_beside_leading_server
 from triplicate.metadata.ledger_store import LedgerIdIterator, LedgerStore, Versioned
 from triplicate.metadata.lost_entries import may_have_lost_entries
 from triplicate.metadata.network_locations import LocationTable, NetworkLocations
@@ -120,6 +121,7 @@ __all__ = [
     "encode_incarnation",
     "encode_layout",
     "encode_service_info",
+    "is_beside_leading_server",
     "is_bookie_id",
     "machine_of",
     "may_have_lost_entries",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
-from triplicate.metadata import DeleteNode, SetData, Tree, TreeOperation, Watch
+from triplicate.metadata import DeleteNode, SetData, Tree, TreeOperation, Watch, is_beside_leading_server
 from triplicate.replica.failure_detector import PeerLoss
 from triplicate.replica.replica_entries import names_beneath
 from triplicate.runtime import Host, deadline_after, first_of, sleep, timeout_at
@@ -36,6 +36,10 @@ and the leader may answer again.
 """
 HANDOVER_DELAY_S = 2.0
 """Delay of a candidate in favour of the node that was requested as the leader."""
+BESIDE_LEADER_DELAY_S = 0.1
+"""Delay of a candidate on the machine of the metadata service's leader, in favour of others. It is longer than a node needs to notice that
+there is no leader.
+"""
 RECHECK_S = 0.2
 """Interval at which a position, and the permission to lead, are read again."""
 FORMAT_OF_HANDOVER = 1
@@ -181,6 +185,7 @@ class Election:
             return
         if not self._holds_name():
             return
+        await is_beside_leading_server(self._tree)  # The answer is kept until an election needs it.
         data = encode_candidate(candidate)
         try:
             stat = await self._tree.exists(self._candidate_path)
@@ -278,8 +283,14 @@ class Election:
         if self._gone is None:
             await watch.changed()
             return None
-        _, loss = await first_of([_changed(watch), self._gone(leader.address)], name="leader")
-        return loss
+        losses: list[PeerLoss] = []
+        try:
+            await first_of([_changed(watch), _noting(self._gone(leader.address), losses)], name="leader")
+        except BaseException:
+            for loss in losses:
+                loss.retract()
+            raise
+        return losses[0] if losses else None  # Also if the node has changed at the same time: `_depose` compares the sessions.
 
     async def _depose(self, leader: Candidate, session_id: int, loss: PeerLoss) -> bool:
         """Delete the node of a lost leader. Returns False if a silent leader has answered, or the metadata service took too long."""
@@ -381,6 +392,8 @@ class Election:
             delay_s = 0.0
         elif any(other.node_id == requested for other in others):
             delay_s += HANDOVER_DELAY_S
+        elif others and await is_beside_leading_server(self._tree):
+            delay_s += BESIDE_LEADER_DELAY_S
         if others:
             delay_s += handicap_s
         await sleep(self._host.clock, delay_s)
@@ -424,6 +437,10 @@ def _read_leader(data: bytes) -> Candidate:
 async def _spoken(loss: PeerLoss) -> bool:
     await loss.spoken()
     return False
+
+
+async def _noting(gone: Coroutine[Any, Any, PeerLoss], losses: list[PeerLoss]) -> None:
+    losses.append(await gone)
 
 
 async def _changed(watch: Watch) -> None:

@@ -11,6 +11,7 @@ from tests.unit.log.fake import Stage, play
 from tests.unit.replica.election_rig import A_WHILE_S, PATH, DeafTree, election, gone_at_once, never_gone, trees_of
 from triplicate.metadata import Tree
 from triplicate.replica import Candidate, PeerLoss, leader_of
+from triplicate.replica.election import encode_handover
 
 
 class SlowTree(DeafTree):
@@ -131,5 +132,92 @@ def test_a_leader_that_speaks_again_while_its_sign_is_being_taken_down_stays(mon
         await asyncio.sleep(A_WHILE_S)
         assert await leader_of(second, PATH) == Candidate("m0", "m0:1", 9)
         waiting.cancel()
+
+    play(body)
+
+
+def test_the_loss_of_a_leader_counts_although_its_node_changes_at_once() -> None:
+    """The connection to the metadata breaks with the leader's machine, and every watch wakes."""
+
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        assert await election(stage.host, first, "m0").create_leader_node(9)
+        wakes = asyncio.Event()
+
+        class WakingTree(DeafTree):
+            def watch(self, path: str) -> Any:
+                return _Waking(wakes)
+
+        waits: list[str] = []
+
+        async def gone(address: str) -> PeerLoss:
+            waits.append(address)
+            if len(waits) > 1:
+                await never_gone(address)
+            wakes.set()
+            await asyncio.sleep(0)  # The watch is first, in the same iteration of the loop.
+            return PeerLoss()
+
+        waking = election(stage.host, cast("Tree", WakingTree(second)), "m1", gone=gone)
+        await asyncio.wait_for(waking.elected(lambda: 10), 5)
+        assert await leader_of(first, PATH) == Candidate("m1", "m1:1", 10)
+
+    play(body)
+
+
+class _Waking:
+    """A watch that wakes with an event, before anything else that waits for it."""
+
+    def __init__(self, wakes: asyncio.Event) -> None:
+        self._wakes = wakes
+
+    async def changed(self) -> None:
+        await self._wakes.wait()
+
+    def close(self) -> None:
+        return
+
+
+class TreeBesideLeader(DeafTree):
+    """A tree on the machine of the metadata service's leader."""
+
+    async def is_beside_leader(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("has_others", [True, False], ids=["with another candidate", "alone"])
+def test_a_candidate_beside_the_leader_of_the_metadata_service_lets_another_be_first(
+    has_others: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("triplicate.replica.election.BESIDE_LEADER_DELAY_S", 60.0)
+
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        beside = election(stage.host, cast("Tree", TreeBesideLeader(first)), "m0")
+        await beside.report(9)
+        if has_others:
+            other = election(stage.host, second, "m1")
+            await other.report(9)
+            waiting = asyncio.get_running_loop().create_task(beside.elected(lambda: 9))
+            await asyncio.sleep(A_WHILE_S)
+            await asyncio.wait_for(other.elected(lambda: 9), 5)
+            waiting.cancel()
+        else:
+            await asyncio.wait_for(beside.elected(lambda: 9), 5)
+        assert await leader_of(first, PATH) == Candidate("m1" if has_others else "m0", "m1:1" if has_others else "m0:1", 9)
+
+    play(body)
+
+
+def test_a_candidate_that_was_requested_to_lead_does_so_also_beside_that_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplicate.replica.election.BESIDE_LEADER_DELAY_S", 60.0)
+
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        beside = election(stage.host, cast("Tree", TreeBesideLeader(first)), "m0")
+        await beside.report(9)
+        await election(stage.host, second, "m1").report(9)
+        await second.create(f"{PATH}/handover", encode_handover("m0"), ephemeral=True)
+        await asyncio.wait_for(beside.elected(lambda: 9), 5)
 
     play(body)

@@ -36,6 +36,7 @@ from triplicate.errors import (
     SessionExpired,
     TriplicateError,
 )
+from triplicate.metadata.core.server_patience import ServerPatience
 from triplicate.metadata.drivers.metadata_access import MetadataAccess
 from triplicate.metadata.drivers.zookeeper_acl import acl_of, digest_credentials, sasl_options
 from triplicate.runtime import fail, resolve
@@ -46,9 +47,16 @@ _STATES = {KazooState.CONNECTED: CONNECTED, KazooState.SUSPENDED: SUSPENDED, Kaz
 RECONNECT_FIRST_S = 0.05
 RECONNECT_LONGEST_S = 1.0
 """kazoo's default is up to an hour between attempts."""
+RECONNECT_GROWTH, RECONNECT_JITTER = 1.1, 0.2
+"""Pauses grow by a tenth, so that a pause is about a tenth of the time for which no server has served. ZooKeeper elects a leader in half a
+second or in two, and a doubled pause may be as long as that.
+"""
 
-ANSWER_SHARE = 1 / 8
-"""A server has this part of the session timeout to answer a first new connection; after a wait in vain twice as long for the next."""
+FIRST_WAIT_SHARE = 1 / 32
+"""A server has this part of the session timeout to answer a first new connection; see `ServerPatience` for the next."""
+
+SILENCE_SHARE = 1 / 8
+"""A connected server may leave requests without any answer for this part of the session timeout; for twice as long the next time."""
 
 CALM_ANSWERS = 100
 """After this number of answers a server counts as quick again: the first limit of its silences holds."""
@@ -71,6 +79,9 @@ _LOGGER.addFilter(_without_secrets)
 SASL_DROPS_MAX = 3
 """Old servers end the connection of a wrong password instead of answering. This number in a row counts as a refusal."""
 
+ServerAddress = tuple[str, str, int]
+"""Name, IP address and port of a server."""
+
 Connect = Callable[[tuple[str, int], str, float], "_ServerSocket"]
 """Makes a connection to an address of a host within a limit in seconds."""
 
@@ -86,11 +97,11 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
     thirds of a session that a server has begun to hang, while all requests wait: a connection with requests is therefore abandoned as well.
 
     Args:
+        session_s: the session timeout in seconds. `FIRST_WAIT_SHARE` is the first wait for a connection and for each read of its first
+            answer. Only waits in vain lengthen it: after the few seconds in which a server that starts refuses connections, one wait
+            would otherwise last as long as the session. `SILENCE_SHARE` is the first limit of a silence while requests wait, which
+            doubles with each connection that is abandoned for it.
         connect: makes a connection. On the thread that connects.
-        first_limit_s: maximum wait in seconds for a connection and for each read of its first answer. It doubles with each attempt that
-            waits in vain, so that a slow server gets enough time. An attempt that a server refuses at once leaves it as it is: after
-            the few seconds of a server's restart, one wait would otherwise last as long as the session. It is also the first limit of a
-            silence while requests wait, which doubles with each connection that is abandoned for it.
         now: seconds of a monotonic clock.
         has_requests: whether requests wait for answers.
     """
@@ -98,20 +109,21 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
     over = False
 
     def __init__(
-        self, first_limit_s: float, connect: Connect, now: Callable[[], float], has_requests: Callable[[], bool] = lambda: False
+        self, session_s: float, connect: Connect, now: Callable[[], float], has_requests: Callable[[], bool] = lambda: False
     ) -> None:
         super().__init__()
         self._now = now
         self.has_requests = has_requests
         self._heard_at = now()
         """When the server has last sent anything, or no request waited."""
-        self._silence_s = first_limit_s
+        self._silence_s = self._first_silence_s = session_s * SILENCE_SHARE
         """The limit of a silence while requests wait."""
         self._answers = 0
         """Answers since the limit was lengthened."""
         self._connect = connect
-        self._first_limit_s = first_limit_s
-        self._limit_s = first_limit_s
+        self._patience = ServerPatience[tuple[str, int]](session_s * FIRST_WAIT_SHARE, session_s)
+        self._server = "", 0
+        """The address of the last connection."""
         self._connected = False
 
     def changed(self, state: str) -> None:
@@ -119,18 +131,27 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
         self._connected = state == KazooState.CONNECTED
         self._heard_at = self._now()
         if self._connected:
-            self._limit_s = self._first_limit_s
+            self._patience.answered(self._server)
         elif state == KazooState.LOST:
             self.over = True
 
     def create_connection(self, address: tuple[str, int], *, timeout: float, hostname: str = "", **_: Any) -> Any:
         if self.over:
             raise ConnectionAbortedError("the session is over")
+        self._server = address
         try:
-            return self._connect(address, hostname or address[0], min(timeout, self._limit_s))
+            return self._connect(address, hostname or address[0], min(timeout, self._wait_s()))
         except (TimeoutError, self.timeout_exception):
-            self._limit_s *= 2
+            self._patience.waited_in_vain(address, self._now())
             raise
+
+    def to_try(self, servers: Sequence[ServerAddress]) -> list[ServerAddress]:
+        """The servers to try in this turn."""
+        tried = set(self._patience.to_try([server[1:] for server in servers], self._now()))
+        return [server for server in servers if server[1:] in tried]
+
+    def _wait_s(self) -> float:
+        return self._patience.limit_s(self._server, self._now())
 
     def select(self, *args: Any) -> Any:
         *sockets, timeout = args
@@ -142,9 +163,9 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
             return [*pending, *(each for each in read if each not in pending)], written, others
         if self._connected:
             return self._select_connected(sockets, timeout)
-        ready = super().select(*sockets, min(timeout, self._limit_s))
+        ready = super().select(*sockets, min(timeout, self._wait_s()))
         if not any(ready):
-            self._limit_s *= 2
+            self._patience.waited_in_vain(self._server, self._now())
         return ready
 
     def _select_connected(self, sockets: list[Any], timeout: float) -> Any:
@@ -156,9 +177,10 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
             self._heard_at = now
             self._answers += is_heard
             if self._answers >= CALM_ANSWERS:
-                self._silence_s = self._first_limit_s
+                self._silence_s = self._first_silence_s
         elif now - self._heard_at >= self._silence_s:
             silent_s, self._heard_at, self._silence_s, self._answers = now - self._heard_at, now, 2 * self._silence_s, 0
+            self._patience.waited_in_vain(self._server, now)
             raise exceptions.ConnectionDropped(f"the server answers nothing for {silent_s:.1f} s")
         return ready
 
@@ -190,18 +212,19 @@ class _ServerSocket:
         return data
 
 
-ServerAddress = tuple[str, str, int]
-"""Name, IP address and port of a server."""
-
-
-def near_first(servers: Sequence[ServerAddress], is_own: Callable[[str], bool]) -> list[ServerAddress]:
-    """The servers with the one on this machine first. Where several are, or none, the order stays.
+def own_server(servers: Sequence[ServerAddress], is_own: Callable[[str], bool]) -> ServerAddress | None:
+    """The one server on this machine. None where several are, or none.
 
     Args:
         is_own: whether an IP address is one of this machine's.
     """
     own = [server for server in servers if is_own(server[1])]
-    return [*own, *(server for server in servers if server not in own)] if len(own) == 1 else list(servers)
+    return own[0] if len(own) == 1 else None
+
+
+def near_first(servers: Sequence[ServerAddress], own: ServerAddress | None) -> list[ServerAddress]:
+    """The servers with the one on this machine first."""
+    return list(servers) if own is None else [own, *(server for server in servers if server != own)]
 
 
 def is_own_address(address: str) -> bool:
@@ -215,14 +238,25 @@ def is_own_address(address: str) -> bool:
 
 
 class _NearFirst(ConnectionHandler):  # type: ignore[misc]
-    """Connects to the server on its own machine, if there is one, and to the others in a random order.
+    """Connects to the server on its own machine, if there is one, and to the others in a random order. Servers that were silent are passed
+    over for a while.
 
     A machine that hangs or is cut off then takes only the connections of its own processes with it. Those of other machines would be
     noticed after two thirds of a session, and nobody there could replace a leader meanwhile.
     """
 
+    own: ServerAddress | None = None
+    """The server on this machine; known since the first attempt to connect."""
+
     def _expand_client_hosts(self) -> list[ServerAddress]:
-        return near_first(super()._expand_client_hosts(), is_own_address)
+        servers = super()._expand_client_hosts()
+        self.own = own_server(servers, is_own_address) if len(servers) > 1 else None
+        return self._session.to_try(near_first(servers, self.own))
+
+    @property
+    def _session(self) -> _OneSession:
+        assert isinstance(self.handler, _OneSession), "each client has its own"
+        return self.handler
 
 
 class _Authenticating(_NearFirst):
@@ -246,6 +280,11 @@ class _Authenticating(_NearFirst):
         except (exceptions.SessionClosedRequireSaslError, exceptions.SASLException, RuntimeError) as error:
             raise exceptions.AuthFailedError(type(error).__name__) from error
         self.drops = 0
+
+
+def reconnect_pauses() -> KazooRetry:
+    """The pauses between two turns through the servers, without an end."""
+    return KazooRetry(-1, RECONNECT_FIRST_S, RECONNECT_GROWTH, RECONNECT_JITTER, RECONNECT_LONGEST_S)
 
 
 class ZooKeeperSession:
@@ -285,8 +324,8 @@ class ZooKeeperSession:
         self._untrusted: set[tuple[str, int]] = set()
         """Servers with which TLS did not come about because of a certificate, before the first connection."""
         self._was_connected = False
-        self._handler = _OneSession(timeout_s * ANSWER_SHARE, self._connect, self._loop.time)
-        retry = KazooRetry(max_tries=-1, delay=RECONNECT_FIRST_S, max_delay=RECONNECT_LONGEST_S)
+        self._handler = _OneSession(timeout_s, self._connect, self._loop.time)
+        retry = reconnect_pauses()
         self._client = KazooClient(
             hosts=servers,
             timeout=timeout_s,
@@ -306,6 +345,12 @@ class ZooKeeperSession:
     def last_zxid(self) -> int:
         """The zxid of the last change that the server had applied at its last answer."""
         return int(self._client.last_zxid)
+
+    @property
+    def own_server(self) -> ServerAddress | None:
+        """The one of several servers that runs on this machine."""
+        own: ServerAddress | None = self._client._connection.own
+        return own
 
     def start(self) -> None:
         """Begin to connect. `on_state` is called after the connection is made."""

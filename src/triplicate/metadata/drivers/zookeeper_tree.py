@@ -34,6 +34,7 @@ from triplicate.metadata.core.tree import ANY_VERSION, SESSION_TIMEOUT_S, CheckV
 from triplicate.metadata.drivers.metadata_access import AclState, MetadataAccess
 from triplicate.metadata.drivers.watches import LocalWatch, WatchTable
 from triplicate.metadata.drivers.zookeeper_acl import is_open
+from triplicate.metadata.drivers.zookeeper_role import leads
 from triplicate.metadata.drivers.zookeeper_session import CONNECTED, LOST, STOP_ERRORS, ZooKeeperSession, failed_operation, translated
 from triplicate.runtime import Host, deadline_after, shielded, timeout_at
 
@@ -73,6 +74,9 @@ class ZooKeeperTree:
         self._process_id = os.getpid()
         self._watches = WatchTable()
         self._over: SessionExpired | None = None
+        self._has_tls = access.tls is not None
+        self._is_beside_leader: bool | None = None
+        """Whether the server on this machine leads; None until it was asked on this connection."""
         self._closed = False
         self._ready = asyncio.Event()
         """Set while connected, and permanently after the session ends, so that waiting operations fail."""
@@ -233,6 +237,18 @@ class ZooKeeperTree:
             raise ConfigError("metadata.user is not set, or metadata.acl is open: there is nobody for whom nodes could be closed")
         await self._run(path, lambda client: client.set_acls_async(path, self._session.acl))
 
+    async def is_beside_leader(self) -> bool:
+        """Whether the server on this machine leads ZooKeeper's servers. False if it is not known, as with TLS.
+
+        Servers close all connections before they elect a leader, so the answer holds for a connection.
+        """
+        if self._is_beside_leader is None and self._ready.is_set():
+            self._is_beside_leader = False
+            own = self._session.own_server
+            if own is not None and not self._has_tls:
+                self._is_beside_leader = await leads(self._host, own[1], own[2])
+        return bool(self._is_beside_leader)
+
     async def sync(self, path: str) -> None:
         _check(path)
         await self._run(path, lambda client: client.sync_async(path))
@@ -307,6 +323,7 @@ class ZooKeeperTree:
             return
         if state == CONNECTED:
             self._session_id = session_id
+            self._is_beside_leader = None
             self._ready.set()
             # The server dropped the watches with the connection. Arming wakes them, too.
             for path in self._watches.paths():

@@ -43,6 +43,11 @@ class SilenceTimer:
         else:
             self.silent_s += min(passed_s, self._interval_s + LATE_S)
 
+    def resume(self, now: float, silent_s: float) -> None:
+        """Continue from a silence that was observed before."""
+        self._counted_to = now
+        self.silent_s = silent_s
+
     def reset(self, now: float) -> None:
         """Restart the measurement, because the peer has answered or no probe could be sent."""
         self._counted_to = now
@@ -105,7 +110,7 @@ class SuspicionTimeout:
         """Count a conclusion: a peer was found silent."""
         self._concluded.append(now)
 
-    def retract(self) -> None:
-        """The last conclusion was not acted upon, so that no take-over followed."""
-        if self._concluded:
-            self._concluded.pop()
+    def retract(self, at: float) -> None:
+        """The conclusion of that time was not acted upon, so that no take-over followed. Several waiters may say so."""
+        if at in self._concluded:
+            self._concluded.remove(at)

@@ -10,8 +10,19 @@ import pytest
 from kazoo.exceptions import ConnectionDropped
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KazooState
+from kazoo.retry import ForceRetryError
 
-from triplicate.metadata.drivers.zookeeper_session import CALM_ANSWERS, _OneSession, _ServerSocket
+from triplicate.metadata.drivers.zookeeper_session import (
+    CALM_ANSWERS,
+    FIRST_WAIT_SHARE,
+    RECONNECT_FIRST_S,
+    RECONNECT_JITTER,
+    RECONNECT_LONGEST_S,
+    SILENCE_SHARE,
+    _OneSession,
+    _ServerSocket,
+    reconnect_pauses,
+)
 
 LIMIT_S = 1.0
 
@@ -32,7 +43,7 @@ class Stage:
             return ([self.server] if self.is_heard else []), [], []
 
         monkeypatch.setattr(SequentialThreadingHandler, "select", select)
-        self.handler = _OneSession(LIMIT_S, lambda *_: self.server, lambda: self.now, lambda: self.requests > 0)
+        self.handler = _OneSession(LIMIT_S / SILENCE_SHARE, lambda *_: self.server, lambda: self.now, lambda: self.requests > 0)
         self.handler.changed(KazooState.CONNECTED)
 
     def select(self, timeout: float = 3.0) -> Any:
@@ -86,3 +97,63 @@ def test_a_server_that_was_left_too_early_has_twice_the_time_until_it_is_quick_a
     with pytest.raises(ConnectionDropped):
         stage.select()
     assert stage.waits[-1] == LIMIT_S
+
+
+# A new connection.
+
+SESSION_S = LIMIT_S / SILENCE_SHARE
+FIRST_WAIT_S = SESSION_S * FIRST_WAIT_SHARE
+SERVERS = [("a", "10.0.0.1", 2181), ("b", "10.0.0.2", 2181)]
+
+
+def connect(stage: Stage, name: str) -> None:
+    (address,) = [server[1:] for server in SERVERS if server[0] == name]
+    stage.handler.create_connection(address, timeout=SESSION_S)
+
+
+def tried(stage: Stage) -> str:
+    return "".join(name for name, _, _ in stage.handler.to_try(SERVERS))
+
+
+def test_a_server_that_accepts_a_connection_and_is_silent_is_passed_over(stage: Stage) -> None:
+    stage.handler.changed(KazooState.SUSPENDED)
+    connect(stage, "a")
+    stage.select(SESSION_S)
+    assert stage.waits == [FIRST_WAIT_S]
+    assert tried(stage) == "b"
+    stage.now += SESSION_S
+    assert tried(stage) == "ab"
+
+
+def test_a_server_that_ends_a_connection_is_tried_again_in_the_next_turn(stage: Stage) -> None:
+    stage.handler.changed(KazooState.SUSPENDED)
+    connect(stage, "a")
+    stage.is_heard = True
+    stage.select(SESSION_S)
+    assert tried(stage) == "ab"
+
+
+def test_a_server_that_was_left_for_its_silence_is_passed_over(stage: Stage) -> None:
+    connect(stage, "a")
+    with pytest.raises(ConnectionDropped):
+        stage.select(SESSION_S)
+    assert tried(stage) == "b"
+    connect(stage, "a")
+    stage.handler.changed(KazooState.CONNECTED)
+    assert tried(stage) == "ab"
+
+
+def test_the_pause_before_the_next_turn_is_a_small_part_of_the_time_without_a_server() -> None:
+    pauses: list[float] = []
+    retry = reconnect_pauses()
+    retry.sleep_func = pauses.append
+
+    def connects() -> None:
+        if sum(pauses) < 20.0:
+            raise ForceRetryError("no server serves")
+
+    retry(connects)
+    for number, pause_s in enumerate(pauses):
+        assert pause_s <= (1 + RECONNECT_JITTER) * RECONNECT_LONGEST_S
+        assert pause_s <= 2 * RECONNECT_FIRST_S + sum(pauses[:number]) / 3
+    assert max(pauses[-5:]) > RECONNECT_LONGEST_S / 2, "servers that are away for long are not asked all the time"
