@@ -11,7 +11,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from triplicate.errors import HandleClosed
 from triplicate.runtime.handshake_gate import HandshakeGate
@@ -138,9 +138,22 @@ class RealNetwork:
         return RealListener(self._loop, server, (real_address[0], real_address[1]))
 
     async def start_tls(
-        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.Protocol,
+        context: ssl.SSLContext,
+        *,
+        limit_s: float,
+        server_name: str | None,
+        received: bytes = b"",
     ) -> asyncio.Transport:
+        if transport.is_closing():
+            # The loops would begin a handshake whose end, and whose time limit, nobody is told of.
+            raise ConnectionResetError("the connection was closed before the TLS handshake")
         gate = HandshakeGate(protocol, transport)
+        if received:
+            # Before the protocol of TLS learns of the connection, which asyncio and uvloop tell it in the same turn of the loop.
+            self._loop.call_soon(_feed, transport, received)
         try:
             protected = await self._loop.start_tls(
                 transport,
@@ -159,6 +172,17 @@ class RealNetwork:
             raise ConnectionResetError("the connection was closed during the TLS handshake")
         gate.release(protected, self._loop)
         return protected
+
+
+def _feed(transport: asyncio.Transport, received: bytes) -> None:
+    """Give the protocol of TLS bytes as if they were received now."""
+    protocol = cast("asyncio.BufferedProtocol", transport.get_protocol())
+    while received and not transport.is_closing():
+        buffer = memoryview(protocol.get_buffer(len(received)))
+        size_bytes = min(len(buffer), len(received))
+        buffer[:size_bytes] = received[:size_bytes]
+        protocol.buffer_updated(size_bytes)
+        received = received[size_bytes:]
 
 
 def _set_options(connection: socket.socket) -> None:

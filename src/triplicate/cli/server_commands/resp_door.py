@@ -66,6 +66,7 @@ def resp_limits(settings: NodeSettings) -> RespLimits:
         login_s=settings.login_s,
         half_open=settings.half_open_connections,
         half_open_per_address=settings.half_open_per_address,
+        handshakes_per_s=settings.handshakes_per_s,
         failed_logins=settings.failed_logins,
         failed_login_s=settings.failed_login_s,
         client_stall_s=settings.client_stall_s,

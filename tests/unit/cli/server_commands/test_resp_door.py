@@ -55,5 +55,5 @@ def test_demands_that_cannot_be_kept_are_refused_before_anything_is_opened() -> 
 
 
 def test_the_limits_are_those_of_the_node() -> None:
-    limits = resp_limits(replace(NodeSettings(), connections=7, login_s=3.0, failed_logins=4))
-    assert (limits.connections, limits.login_s, limits.failed_logins) == (7, 3.0, 4)
+    limits = resp_limits(replace(NodeSettings(), connections=7, login_s=3.0, failed_logins=4, handshakes_per_s=5))
+    assert (limits.connections, limits.login_s, limits.failed_logins, limits.handshakes_per_s) == (7, 3.0, 4, 5)
