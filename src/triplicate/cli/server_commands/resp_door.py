@@ -53,6 +53,15 @@ class RespDoor:
         """The address, for the node's announcement; empty if the port is not open."""
         return {} if self._server is None else {"resp": "{}:{}".format(*self._server.address)}
 
+    @property
+    def advertised_address(self) -> str:
+        """host:port as other nodes name it to clients; empty if the port is not open."""
+        if self._server is None:
+            return ""
+        host, port = self._server.address
+        published, _, _ = self._node.advertised_address.rpartition(":")
+        return self._resp.advertised_address or f"{published or host}:{port}"
+
     async def stop(self) -> None:
         """Stop listening, and close every connection. Idempotent."""
         server, self._server = self._server, None

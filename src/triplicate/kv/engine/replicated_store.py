@@ -120,6 +120,11 @@ class ReplicatedStore:
         return None if leader is None else leader.node_id
 
     @property
+    def leader_resp_address(self) -> str | None:
+        leader = self.find_leader()
+        return None if leader is None else leader.resp_address or None
+
+    @property
     def unusable(self) -> str | None:
         """Why the copy is not served, or None."""
         return self._unusable

@@ -69,6 +69,7 @@ class HostedStore:
             delay_s=parts.settings.election_delay_s,
             holds_name=parts.holds_name,
             gone=parts.gone,
+            resp_address=parts.resp_address,
         )
         self._diverged_at: int | None = None
         """Position of the copy when its content was last found to be wrong."""

@@ -221,7 +221,7 @@ class RespConversation:
         self._check_rights(spec, command)
         is_read = command.is_read
         if not is_read and not store.is_leader:
-            raise CommandError(read_only(store.name, store.leader_hint).text)
+            raise CommandError(read_only(store).text)
         if self._session.transaction is not None:
             if command.conditions:
                 raise CommandError(f"ERR '{spec.name}' has a condition and is not allowed between MULTI and EXEC; use WATCH")
@@ -314,7 +314,7 @@ class RespConversation:
                     return  # It has written its replies.
                 reply = answered.reply
         except (StoreError, UsageError) as error:
-            reply = refusal_of(error, session.store_name)
+            reply = refusal_of(error, session.store)
         self._stream.writer.write(reply)
         if isinstance(command, Hello | Auth):
             self._stream.flush()
