@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Self
 
@@ -61,10 +61,8 @@ class MemoryStores:
     async def open_store(self, name: str) -> ReplicatedStore:
         """A store, made if there is none of the name. Raises EnvironmentFault: it cannot be used in time."""
         client = self._node.client
-        try:
+        with suppress(StoreExists):
             await create_store(client, name, self._log_settings, logs=self._node.logs)
-        except StoreExists:
-            pass  # The caller wants this one.
         clock = client.host.clock
         deadline_s = clock.monotonic() + START_LIMIT_S
         while True:

@@ -3,8 +3,8 @@
 There is no entry point `pytest11`. With one, pytest would rewrite the assertions of the whole package in every run.
 
 `triplicate_cluster` is one cluster for the whole run, with one bookie and ports for clients of PostgreSQL and Redis on 127.0.0.1.
-`triplicate_log`, `triplicate_database` and `triplicate_key_value` are a new log, database and key-value store in it for each test. A test that breaks its cluster, or that is async, makes a
-`triplicate.testing.MemoryCluster` of its own.
+`triplicate_log`, `triplicate_database` and `triplicate_key_value` are a new log, database and key-value store in it for each test. A test
+that breaks its cluster, or that is async, makes a `triplicate.testing.MemoryCluster` of its own.
 """
 
 from __future__ import annotations

@@ -70,6 +70,7 @@ class ReplicatedStore:
         self._local = LocalStore(host, identity, path)
         limits = StoreLimits(value_bytes=settings.value_bytes)
         self._leading_settings = LeaderSettings(limits, lease_s, settings.mark_interval_s)
+        self._node_id = node.node_id
         self._clock_rate_error = node.clock_rate_error
         self._led_epoch = 0
         """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""
@@ -118,6 +119,10 @@ class ReplicatedStore:
     def leader_node(self) -> str | None:
         leader = self.find_leader()
         return None if leader is None else leader.node_id
+
+    @property
+    def is_taking_over(self) -> bool:
+        return self.leader_node == self._node_id and not self.is_leader
 
     @property
     def leader_resp_address(self) -> str | None:

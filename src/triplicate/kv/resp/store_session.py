@@ -76,6 +76,8 @@ def read_only(store: KeyValueStore) -> ErrorReply:
     node, address = store.leader_node, store.leader_resp_address
     if node is None:
         where = f"the leader of store {store.name} is not known yet"
+    elif store.is_taking_over:
+        where = f"it was elected to lead store {store.name}, and takes it over: try again"
     elif address is None:
         where = f"the leader of store {store.name} is node {node}, which does not serve RESP (resp.serve)"
     else:

@@ -17,6 +17,7 @@ class Followed:
 
     leader_node: str | None = None
     leader_resp_address: str | None = None
+    is_taking_over: bool = False
     name: str = "shop"
 
 
@@ -26,6 +27,7 @@ class Followed:
         (Followed(), "the leader of store shop is not known yet"),
         (Followed("n2"), "the leader of store shop is node n2, which does not serve RESP (resp.serve)"),
         (Followed("n2", "db2:6379"), "the leader of store shop is node n2 at db2:6379"),
+        (Followed("n1", "db1:6379", is_taking_over=True), "it was elected to lead store shop, and takes it over: try again"),
     ],
 )
 def test_a_refused_change_names_the_address_at_which_the_leader_serves_clients_of_redis(store: Any, text: str) -> None:

@@ -1,0 +1,55 @@
+"""A key-value store on real nodes, used by redis-cli."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from tests.process.at_once import at_once
+from tests.process.running import TIMEOUT_S, Up, environment
+from tests.waiting import LIMIT_S, wait_until
+
+
+def redis_cli(address: str, *words: str) -> str:
+    """The answer of a node to one command."""
+    host, _, port = address.rpartition(":")
+    command = ["redis-cli", "-h", host, "-p", port, *words]
+    answer = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    return (answer.stdout + answer.stderr).strip()
+
+
+def leader_of(address: str) -> str:
+    """The address at which the leader serves clients, as this node knows it; empty where it knows none."""
+    answer = redis_cli(address, "SET", "lead", "1")
+    if answer == "OK":
+        return address
+    found = re.search(r"^READONLY .* is node node-\d at (\S+)$", answer)
+    return found[1] if found else ""
+
+
+def test_a_store_is_used_by_redis_cli_and_outlives_its_leader(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "3", "--nodes", "2", TRIPLICATE_RESP_SERVE="true") as up:
+        nodes = {name: str(up.members[name]["resp"]) for name in ("node-1", "node-2")}
+        assert redis_cli(nodes["node-1"], "PING") == "PONG"
+        at_once("kv", "create", "shop", uri=up.uri)
+        wait_until(lambda: all(map(leader_of, nodes.values())), LIMIT_S, "both nodes know the leader")
+        leader = leader_of(nodes["node-1"])
+        assert leader_of(nodes["node-2"]) == leader
+        led_by = next(name for name, address in nodes.items() if address == leader)
+        assert leader in at_once("kv", "show", "shop", uri=up.uri).stdout
+
+        assert redis_cli(leader, "SET", "greeting", "hello world", "EX", "600") == "OK"
+        assert redis_cli(leader, "SET", "short", "x", "PX", "20") == "OK"
+        assert redis_cli(leader, "MSET", "user:1", "anna", "user:2", "ben") == "OK"
+        assert redis_cli(leader, "GET", "greeting") == "hello world"
+        assert sorted(redis_cli(leader, "--scan", "--pattern", "user:*").split()) == ["user:1", "user:2"]
+        assert 0 < int(redis_cli(leader, "TTL", "greeting")) <= 600
+        wait_until(lambda: redis_cli(leader, "EXISTS", "short") == "0", LIMIT_S, "the key expires")
+        assert redis_cli(leader, "EVAL", "return 1", "0").startswith("ERR unsupported command 'EVAL'")
+
+        up.kill_member(led_by)
+        other = next(address for name, address in nodes.items() if name != led_by)
+        wait_until(lambda: leader_of(other) == other, TIMEOUT_S, "the other node leads")
+        assert redis_cli(other, "GET", "greeting") == "hello world"
+        assert redis_cli(other, "INCR", "visits") == "1"
