@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import uvloop
 
-from tests.flood import AtRest, Flood
+from tests.flood import AtRest, Flood, client_hello
 from tests.unit.kv.resp.login_rig import Door, run_door
 from tests.unit.kv.resp.resp_rig import Stand, play
 from tests.waiting import eventually
@@ -19,14 +18,6 @@ from triplicate.kv.resp.resp_connections import RespLimits
 from triplicate.security import REFUSALS_PER_S
 
 LIMIT, KEPT, ATTEMPTS = 50, 150, 2000
-
-
-def client_hello() -> bytes:
-    """The first bytes of a client with TLS."""
-    outgoing, context = ssl.MemoryBIO(), ssl.create_default_context()
-    with contextlib.suppress(ssl.SSLWantReadError):
-        context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost").do_handshake()
-    return outgoing.read()
 
 
 def test_a_flood_of_connections_is_bounded_and_a_client_logs_in_meanwhile(tmp_path: Path) -> None:
