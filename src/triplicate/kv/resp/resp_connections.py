@@ -20,11 +20,13 @@ from triplicate.kv.resp.resp_conversation import RespConversation
 from triplicate.kv.resp.resp_logins import RespLogins
 from triplicate.kv.resp.resp_security import RespRefusal, RespSecurity
 from triplicate.kv.resp.store_session import StoreSession
-from triplicate.runtime import Host, Metrics, TaskScope, start_eagerly
-from triplicate.security import HANDSHAKE_TIMEOUT_S, FailedLogins, HalfOpenConnections, HandshakeTurns, TooManyHandshakes
+from triplicate.runtime import Host, Metrics, TaskScope, sleep, start_eagerly
+from triplicate.security import HANDSHAKE_TIMEOUT_S, FailedLogins, HalfOpenConnections, HandshakeTurns, TooManyHandshakes, UsersFile
 
 UNANSWERED_CONNECTIONS = 50
 """Half-open connections of one address beyond the limit of connections."""
+USERS_CHECK_S = 1.0
+"""Interval at which the users of open connections are checked, in seconds."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -63,6 +65,8 @@ class _Connection:
     session: StoreSession
     since_s: float
     notifications: Notifications | None = None
+    conversation: RespConversation | None = None
+    """Once it has begun."""
     is_admitted: bool = False
 
     def facts(self, now_s: float) -> ClientFacts:
@@ -108,6 +112,8 @@ class RespConnections:
         self._logins = RespLogins(host, stores, default_store, security, FailedLogins(limits.failed_login_s, limits.failed_logins), metrics)
         self._node = NodeFacts(host, self._client_facts)
         self._next_number = 1
+        if security.users is not None:
+            self._scope.spawn(self._end_removed(security.users), name="users")
 
     @property
     def count(self) -> int:
@@ -121,6 +127,19 @@ class RespConnections:
         """Close every connection. A change that runs may have happened or not."""
         await self._scope.aclose()
         await self._logins.close()
+
+    async def _end_removed(self, users: UsersFile) -> None:
+        """End the connections whose users were removed or have other passwords, also of clients that send nothing."""
+        seen = users.generation
+        while True:
+            await sleep(self._host.clock, USERS_CHECK_S)
+            users.refresh()
+            if users.generation == seen:
+                continue
+            seen = users.generation
+            for connection in list(self._connections.values()):
+                if connection.conversation is not None and not self._logins.is_still_user(connection.session):
+                    connection.conversation.end_of_user()
 
     def _client_facts(self) -> Sequence[ClientFacts]:
         now_s = self._host.clock.monotonic()
@@ -190,7 +209,7 @@ class RespConnections:
             return self._logins.is_still_user(session) and session.rights.may_read
 
         notifications = Notifications(connection.stream, scope, may_read, conversation.end)
-        connection.notifications = notifications
+        connection.notifications, connection.conversation = notifications, conversation
         return CommandHandlers(
             self._node,
             connection.number,
