@@ -78,6 +78,8 @@ install_programs() {
         say "Java 17 is missing, Spark needs it: install it (Debian: apt-get install openjdk-17-jre-headless)"
     command -v psql >/dev/null || apt_install postgresql-client ||
         say "psql is missing, tests and \`triplicate sql\` use it: install it (Debian: apt-get install postgresql-client)"
+    command -v redis-cli >/dev/null || apt_install redis-tools ||
+        say "redis-cli is missing, tests use it: install it (Debian: apt-get install redis-tools)"
     install_postgresql ||
         say "PostgreSQL's server is missing, the tests compare its answers with ours: install it (Debian: apt-get install postgresql)"
 }

@@ -33,7 +33,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "embedded": ("sql", "bookie"),
     "blocking": ("client", "log", "sql", "embedded"),
     "dbapi": ("blocking",),
-    "testing": ("dbapi",),
+    "testing": ("dbapi", "kv"),
     "spark": ("blocking", "sql", "autorecovery"),
     "sim": ("runtime",),
     "console": ("spark", "bookie"),

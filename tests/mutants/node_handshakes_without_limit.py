@@ -1,4 +1,4 @@
-"""A node begins any number of TLS handshakes at once."""
+"""A node begins any number of TLS handshakes at once, for clients of PostgreSQL and of Redis."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from typing import Any
 
 TESTS = [
     "tests/unit/sql/pg/protocol/test_client_connections_half_open.py::test_handshakes_beyond_the_rate_wait_their_turn_and_those_that_come_too_late_are_refused",
+    "tests/unit/kv/resp/test_resp_connections_half_open.py::test_handshakes_beyond_the_rate_wait_their_turn[asyncio]",
 ]
 
 
 def apply(patch: Any) -> None:
-    from triplicate.security import TokenBucket
-    from triplicate.sql.pg.protocol.client_startup import ClientStartup
+    from triplicate.security import HandshakeTurns
 
-    begin = ClientStartup.__init__
+    async def at_once(self: HandshakeTurns, connection: object, deadline_s: float) -> bool:
+        return True
 
-    def without_limit(self: ClientStartup, *arguments: Any) -> None:
-        begin(self, *arguments)
-        self._handshakes = TokenBucket(1_000_000, 0.0)
-
-    patch(ClientStartup, "__init__", without_limit)
+    patch(HandshakeTurns, "wait", at_once)

@@ -6,10 +6,11 @@ from typing import Any
 
 TESTS = [
     "tests/unit/sql/pg/protocol/test_client_connections_half_open.py::test_a_flood_of_refused_connections_does_not_fill_the_audit_log",
+    "tests/unit/kv/resp/test_resp_connections_half_open.py::test_a_flood_of_refused_connections_does_not_fill_the_audit_log",
 ]
 
 
 def apply(patch: Any) -> None:
-    from triplicate.sql.pg.protocol import logins
+    from triplicate.security import refusal_lines
 
-    patch(logins, "REFUSALS_PER_S", 1_000_000)
+    patch(refusal_lines, "REFUSALS_PER_S", 1_000_000)

@@ -1,4 +1,4 @@
-"""A million half-open connections at a bookie's and a node's door, with TLS and authentication required, on real processes.
+"""A million half-open connections at a bookie's and a node's doors, with TLS and authentication required, on real processes.
 
 The environment variable ``TRIPLICATE_FLOOD`` changes the number, for a quick look.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.flood import Flood, open_descriptors
+from tests.flood import Flood, client_hello, open_descriptors
 from tests.process.running import TIMEOUT_S, Up, run
 from tests.waiting import wait_until
 from triplicate.cli.supervision.cluster_folder import CLIENT_FILE
@@ -35,10 +35,14 @@ DESCRIPTORS_MAX, LEFT_MAX = 1500, 50
 """Beyond those of the idle process: during the flood, when a bookie admits 1000 half-open connections, and after it."""
 SOURCES = [f"127.0.1.{number}" for number in range(1, 42)]
 """The honest client comes from 127.0.0.1. One behind an address of the flood shares its lot: new connections replace older ones."""
+ATTACKED = {"bookie": ("bookie-1", "address"), "node": ("node-1", "address"), "resp": ("node-1", "resp")}
+"""The process, and the name of its address."""
 FIRST = {
     "bookie": v3.encode_request(StartTlsRequest(), 1),
     "node": struct.pack(">ii", 8, 80877103),
+    "resp": client_hello(),
 }
+PASSWORD = "correct horse battery staple"
 
 
 def append(up: Up) -> None:
@@ -51,22 +55,31 @@ def select(up: Up) -> None:
     assert " 42" in answer.stdout
 
 
-HONEST: dict[str, Callable[[Up], None]] = {"bookie": append, "node": select}
+def put(up: Up) -> None:
+    options = "--nodes", str(up.members["node-1"]["resp"]), "--user", "anna", "--tls"
+    run("kv", "put", "basket", "a", "1", *options, TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE), TRIPLICATE_KV_PASSWORD=PASSWORD)
 
 
-def address_of(up: Up, name: str) -> tuple[str, int]:
-    host, _, port = str(up.members[name]["address"]).rpartition(":")
+HONEST: dict[str, Callable[[Up], None]] = {"bookie": append, "node": select, "resp": put}
+
+
+def address_of(up: Up, name: str, which: str) -> tuple[str, int]:
+    host, _, port = str(up.members[name][which]).rpartition(":")
     return host, int(port)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("door", ["bookie", "node"])
+@pytest.mark.parametrize("door", list(ATTACKED))
 def test_a_million_half_open_connections_keep_no_honest_client_out(tmp_path: Path, door: str) -> None:
-    with Up(tmp_path / "c", "--secure", "--bookies", "3", "--nodes", "1") as up:
+    users = str(tmp_path / "users.toml")
+    run("bookie", "user", "set", "anna", "--roles", "read,write", "--users-file", users, TRIPLICATE_USER_PASSWORD=PASSWORD)
+    options = "--secure", "--bookies", "3", "--nodes", "1"
+    with Up(tmp_path / "c", *options, TRIPLICATE_RESP_SERVE="true", TRIPLICATE_RESP_USERS_FILE=users) as up:
         run("database", "create", "shop", TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE))
-        honest, attacked = HONEST[door], f"{door}-1"
+        run("kv", "create", "basket", TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE))
+        honest, (attacked, which) = HONEST[door], ATTACKED[door]
         process = psutil.Process(up.members[attacked]["pid"])
-        flood = Flood(address_of(up, attacked), FIRST[door], OPEN_AT_ONCE, SOURCES)
+        flood = Flood(address_of(up, attacked, which), FIRST[door], OPEN_AT_ONCE, SOURCES)
         honest(up)
         idle_descriptors, idle_bytes = open_descriptors(process.pid), process.memory_info().rss
 

@@ -60,6 +60,8 @@ class Candidate:
     """The state of its copy: a value of `Role`, ``failed``, ``unreadable``, or empty for a node of an earlier release."""
     reason: str = ""
     """Why the copy is not served; empty if it is."""
+    resp_address: str = ""
+    """host:port for clients of Redis; empty if the node serves none."""
 
     @property
     def serves(self) -> bool:
@@ -70,6 +72,8 @@ class Candidate:
 def encode_candidate(candidate: Candidate) -> bytes:
     """The content of a candidate's node or of the leader's node."""
     fields: dict[str, object] = {"node": candidate.node_id, "address": candidate.address, "position": candidate.position}
+    if candidate.resp_address:
+        fields["resp"] = candidate.resp_address
     if candidate.role:
         fields |= {"v": FORMAT, "role": candidate.role}
         if candidate.reason:
@@ -87,7 +91,8 @@ def decode_candidate(data: bytes) -> Candidate:
         if fields["v"] not in (FORMAT_WITHOUT_ROLE, FORMAT):
             raise ValueError(f"version {fields['v']}; this release knows {FORMAT_WITHOUT_ROLE} and {FORMAT}")
         role = str(fields["role"]) if fields["v"] == FORMAT else ""
-        return Candidate(str(fields["node"]), str(fields["address"]), int(fields["position"]), role, str(fields.get("reason", "")))
+        node_id, address, position = str(fields["node"]), str(fields["address"]), int(fields["position"])
+        return Candidate(node_id, address, position, role, str(fields.get("reason", "")), str(fields.get("resp", "")))
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"a candidate's node cannot be read: {error}") from error
 
@@ -145,6 +150,7 @@ class Election:
             that another session has left with this name.
         gone: waits until the process at an address has ended or is silent. None: only the end of its session counts.
         lead_delay_s: returns the additional time to wait if there are other candidates, or None while this node must not lead.
+        resp_address: of this node, for clients of Redis; empty if it serves none.
     """
 
     def __init__(
@@ -159,6 +165,7 @@ class Election:
         holds_name: Callable[[], bool] = lambda: True,
         gone: Callable[[str], Coroutine[Any, Any, PeerLoss]] | None = None,
         lead_delay_s: Callable[[], float | None] = lambda: 0.0,
+        resp_address: str = "",
     ) -> None:
         self._host = host
         self._tree = tree
@@ -167,6 +174,7 @@ class Election:
         self._path = path
         self._node_id = node_id
         self._address = address
+        self._resp_address = resp_address
         self._delay_s = delay_s
         self._holds_name = holds_name
         self._gone = gone
@@ -179,7 +187,7 @@ class Election:
 
     async def report(self, position: int, role: str = "", reason: str = "") -> None:
         """Create or update this candidate's node with the position and the state of its copy."""
-        candidate = Candidate(self._node_id, self._address, position, role, reason)
+        candidate = Candidate(self._node_id, self._address, position, role, reason, self._resp_address)
         now_s = self._host.clock.monotonic()
         if self._reported == (candidate, self._tree.session_id) and now_s < self._check_at_s:
             return
@@ -348,7 +356,7 @@ class Election:
 
     async def create_leader_node(self, position: int) -> bool:
         """Create the leader's node. Returns False if another session holds it."""
-        data = encode_candidate(Candidate(self._node_id, self._address, position))
+        data = encode_candidate(Candidate(self._node_id, self._address, position, resp_address=self._resp_address))
         try:
             await self._tree.create(self._leader_path, data, ephemeral=True)
         except NodeExists:

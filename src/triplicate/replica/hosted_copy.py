@@ -107,6 +107,7 @@ class HostedCopy(ABC, Generic[Machine, Info]):
             holds_name=parts.holds_name,
             gone=parts.gone,
             lead_delay_s=self._lead_delay_s,
+            resp_address=parts.resp_address,
         )
         self._gauges = _CopyGauges(parts.metrics, directory.kind, info.name) if parts.metrics is not None else None
         self._diverged_at: int | None = None

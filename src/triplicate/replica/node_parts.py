@@ -31,3 +31,5 @@ class NodeParts:
     """A node makes one snapshot at a time."""
     gone: Callable[[str], Coroutine[Any, Any, PeerLoss]] | None
     """Returns when the process at an address has ended; None without failure detection."""
+    resp_address: str = ""
+    """Address of the node for clients of Redis, as other nodes give it to them; empty if it serves none."""

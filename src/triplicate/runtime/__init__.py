@@ -4,6 +4,7 @@ from triplicate.runtime.backoff import Backoff
 from triplicate.runtime.cyclic_garbage import collect_garbage_seldom
 from triplicate.runtime.eager import EagerWork, Spawn, TasklessFuture, own_task, start_eagerly
 from triplicate.runtime.fault_points import FaultPoint, fault_point, fault_points
+from triplicate.runtime.held_bytes import HeldBytes
 from triplicate.runtime.in_process_network import InProcessNetwork
 from triplicate.runtime.malloc import keep_freed_memory, let_freed_memory_linger
 from triplicate.runtime.metrics import Metrics
@@ -45,6 +46,7 @@ __all__ = [
     "FaultPoint",
     "File",
     "Group",
+    "HeldBytes",
     "Host",
     "InProcessNetwork",
     "Listener",

@@ -52,7 +52,14 @@ class InProcessNetwork:
         return InProcessListener(self._listening, address)
 
     async def start_tls(
-        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.Protocol,
+        context: ssl.SSLContext,
+        *,
+        limit_s: float,
+        server_name: str | None,
+        received: bytes = b"",
     ) -> asyncio.Transport:
         raise OSError(errno.EOPNOTSUPP, "connections inside of one process need no TLS")
 

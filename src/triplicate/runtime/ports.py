@@ -71,7 +71,14 @@ class Network(Protocol):
         """
 
     async def start_tls(
-        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.Protocol,
+        context: ssl.SSLContext,
+        *,
+        limit_s: float,
+        server_name: str | None,
+        received: bytes = b"",
     ) -> asyncio.Transport:
         """Protect an open connection by TLS. Until it returns, `protocol` receives nothing and nothing may be sent.
 
@@ -85,6 +92,7 @@ class Network(Protocol):
             protocol: the connection's protocol. `connection_made` is not called again.
             limit_s: limit of the handshake in seconds.
             server_name: the host that the server's certificate must name; None on the side of the server.
+            received: the beginning of the peer's handshake, if it has arrived already; see `HeldBytes`.
 
         Returns:
             the transport to use from now on.

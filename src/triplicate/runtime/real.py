@@ -11,7 +11,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from triplicate.errors import HandleClosed
 from triplicate.runtime.handshake_gate import HandshakeGate
@@ -138,10 +138,20 @@ class RealNetwork:
         return RealListener(self._loop, server, (real_address[0], real_address[1]))
 
     async def start_tls(
-        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.Protocol,
+        context: ssl.SSLContext,
+        *,
+        limit_s: float,
+        server_name: str | None,
+        received: bytes = b"",
     ) -> asyncio.Transport:
         _check_open(transport)
         gate = HandshakeGate(protocol, transport)
+        if received:
+            # Before the protocol of TLS learns of the connection, which asyncio and uvloop tell it in the same turn of the loop.
+            self._loop.call_soon(_feed, transport, received)
         try:
             protected = await self._loop.start_tls(
                 transport,
@@ -166,6 +176,17 @@ def _check_open(transport: asyncio.Transport) -> None:
     """Raises ConnectionResetError: the connection has ended. In uvloop a handshake over it has no end, not even at its limit."""
     if transport.is_closing():
         raise ConnectionResetError("the connection was closed before the TLS handshake")
+
+
+def _feed(transport: asyncio.Transport, received: bytes) -> None:
+    """Give the protocol of TLS bytes as if they were received now."""
+    protocol = cast("asyncio.BufferedProtocol", transport.get_protocol())
+    while received and not transport.is_closing():
+        buffer = memoryview(protocol.get_buffer(len(received)))
+        size_bytes = min(len(buffer), len(received))
+        buffer[:size_bytes] = received[:size_bytes]
+        protocol.buffer_updated(size_bytes)
+        received = received[size_bytes:]
 
 
 def _set_options(connection: socket.socket) -> None:

@@ -36,7 +36,9 @@ from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX, SALT_BYT
 from triplicate.security.core.token_bucket import TokenBucket
 from triplicate.security.core.users import User, new_user
 from triplicate.security.expiry import ExpiringFile, expiring_files
+from triplicate.security.handshake_turns import HandshakeTurns, TooManyHandshakes
 from triplicate.security.peer_certificate import PeerCertificate, peer_certificate
+from triplicate.security.refusal_lines import REFUSALS_PER_S, RefusalLines
 from triplicate.security.sasl_login import LoginConnection, SaslLogin
 from triplicate.security.secret_files import check_private, make_private_directory, read_secret_file, write_private
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
@@ -54,6 +56,7 @@ __all__ = [
     "OWN_PLUGIN",
     "PASSWORD_BYTES_MAX",
     "PLAIN",
+    "REFUSALS_PER_S",
     "SALT_BYTES",
     "SCRAM",
     "SCRAM_PLUS",
@@ -66,6 +69,7 @@ __all__ = [
     "ExpiringFile",
     "FailedLogins",
     "HalfOpenConnections",
+    "HandshakeTurns",
     "LoginChallenge",
     "LoginConnection",
     "LoginProven",
@@ -73,6 +77,7 @@ __all__ = [
     "LoginRefused",
     "PasswordCheck",
     "PeerCertificate",
+    "RefusalLines",
     "Rights",
     "SaslLogin",
     "SaslServer",
@@ -82,6 +87,7 @@ __all__ = [
     "TlsIdentity",
     "TokenBucket",
     "TokenFile",
+    "TooManyHandshakes",
     "User",
     "UsersFile",
     "address_key",

@@ -320,9 +320,17 @@ class NodeNetwork:
         return SimulatedListener(self._network, self._life, self._network.listen(self._life, factory, port))
 
     async def start_tls(
-        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.Protocol,
+        context: ssl.SSLContext,
+        *,
+        limit_s: float,
+        server_name: str | None,
+        received: bytes = b"",
     ) -> asyncio.Transport:
         """The same connection: TLS changes no order of events that the simulator decides, and its handshake draws on real randomness."""
+        assert not received, "no bytes belong to a handshake here: they would be lost"
         self._life.check()
         if transport.is_closing():
             raise ConnectionResetError(errno.ECONNRESET, "connection reset")

@@ -3,8 +3,9 @@
     async with triplicate.testing.MemoryCluster() as cluster:
         database = await cluster.database()
 
-For pytest, the installed package brings the fixtures `triplicate_cluster`, `triplicate_log` and `triplicate_database`, see `plugin`. Names
-are loaded when they are first used, so that a run of pytest without such a test does not pay for them.
+For pytest, the installed package brings the fixtures `triplicate_cluster`, `triplicate_log`, `triplicate_database` and
+`triplicate_key_value`, see `plugin`. Names are loaded when they are first used, so that a run of pytest without such a test does not pay
+for them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from triplicate.testing.memory_cluster import MemoryCluster
-    from triplicate.testing.shared_cluster import DatabaseOfTest, LogOfTest, SharedCluster
+    from triplicate.testing.shared_cluster import DatabaseOfTest, KeyValueOfTest, LogOfTest, SharedCluster
 
-__all__ = ["DatabaseOfTest", "LogOfTest", "MemoryCluster", "SharedCluster"]
+__all__ = ["DatabaseOfTest", "KeyValueOfTest", "LogOfTest", "MemoryCluster", "SharedCluster"]
 
-_HOMES = {"memory_cluster": ("MemoryCluster",), "shared_cluster": ("DatabaseOfTest", "LogOfTest", "SharedCluster")}
+_HOMES = {"memory_cluster": ("MemoryCluster",), "shared_cluster": ("DatabaseOfTest", "KeyValueOfTest", "LogOfTest", "SharedCluster")}
 
 
 def __getattr__(name: str) -> Any:

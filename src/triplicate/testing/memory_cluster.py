@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from triplicate.client import Client
 from triplicate.embedded import START_LIMIT_S, EmbeddedDatabase, EmbeddedNode, MemoryTarget, NodeOptions
 from triplicate.log import Logs, LogSettings
 from triplicate.runtime import Trace, real_host, shielded
+
+if TYPE_CHECKING:
+    from triplicate.kv import ReplicatedStore
+    from triplicate.testing.memory_stores import MemoryStores
 
 
 class MemoryCluster:
@@ -19,7 +24,7 @@ class MemoryCluster:
 
     Args:
         bookies: their number. A log has a copy on each, up to three.
-        port: of PostgreSQL's protocol on 127.0.0.1, 0 for a free one; None: nobody connects.
+        port: of PostgreSQL's protocol on 127.0.0.1, 0 for a free one; None: nobody connects, neither do clients of Redis.
         trace: called with the kind and the facts of each event; None to drop them.
     """
 
@@ -27,15 +32,22 @@ class MemoryCluster:
         self._options = NodeOptions(port=port, bookies=bookies)
         self._trace = trace
         self._node: EmbeddedNode | None = None
+        self._stores: MemoryStores | None = None
+        self._opens_stores = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         self._node = await EmbeddedNode.open(real_host("test", trace=self._trace), MemoryTarget(), self._options)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        stores, self._stores = self._stores, None
         node, self._node = self._node, None
-        if node is not None:
-            await shielded(node.aclose())
+        try:
+            if stores is not None:
+                await shielded(stores.aclose())
+        finally:
+            if node is not None:
+                await shielded(node.aclose())
 
     @property
     def node(self) -> EmbeddedNode:
@@ -67,3 +79,31 @@ class MemoryCluster:
             EnvironmentFault: it cannot be used in time.
         """
         return await EmbeddedDatabase.open(self.node, name, create=True, limit_s=START_LIMIT_S)
+
+    async def key_value(self, name: str = "main") -> ReplicatedStore:
+        """A key-value store of the cluster, made if there is none of the name. It ends with the cluster.
+
+        Raises:
+            EnvironmentFault: it cannot be used in time, or the package rocksdict is missing.
+        """
+        return await (await self._open_stores()).open_store(name)
+
+    async def drop_key_value(self, name: str) -> None:
+        """Drop a key-value store. Raises NoSuchStore."""
+        await (await self._open_stores()).drop_store(name)
+
+    @property
+    def resp_address(self) -> tuple[str, int] | None:
+        """Host and port for clients of Redis, once there is a key-value store; None without a port."""
+        return None if self._stores is None else self._stores.resp_address
+
+    async def _open_stores(self) -> MemoryStores:
+        """The stores, from their first use on: tests without any pay nothing."""
+        from triplicate.testing.memory_stores import MemoryStores
+
+        async with self._opens_stores:
+            if self._stores is None:
+                self._stores = await MemoryStores.open(
+                    real_host("test", trace=self._trace), self.node, self.log_settings, serves=self._options.port is not None
+                )
+            return self._stores

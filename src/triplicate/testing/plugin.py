@@ -2,9 +2,9 @@
 
 There is no entry point `pytest11`. With one, pytest would rewrite the assertions of the whole package in every run.
 
-`triplicate_cluster` is one cluster for the whole run, with one bookie and a port for PostgreSQL's clients on 127.0.0.1. `triplicate_log`
-and `triplicate_database` are a new log and a new database in it for each test. A test that breaks its cluster, or that is async, makes a
-`triplicate.testing.MemoryCluster` of its own.
+`triplicate_cluster` is one cluster for the whole run, with one bookie and ports for clients of PostgreSQL and Redis on 127.0.0.1.
+`triplicate_log`, `triplicate_database` and `triplicate_key_value` are a new log, database and key-value store in it for each test. A test
+that breaks its cluster, or that is async, makes a `triplicate.testing.MemoryCluster` of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from triplicate.testing.shared_cluster import DatabaseOfTest, LogOfTest, SharedCluster
+    from triplicate.testing.shared_cluster import DatabaseOfTest, KeyValueOfTest, LogOfTest, SharedCluster
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +42,11 @@ def triplicate_database(triplicate_cluster: SharedCluster) -> Iterator[DatabaseO
     database = triplicate_cluster.new_database()
     yield database
     database.drop()
+
+
+@pytest.fixture
+def triplicate_key_value(triplicate_cluster: SharedCluster) -> Iterator[KeyValueOfTest]:
+    """An empty key-value store, dropped after the test. `url()` is for clients of Redis."""
+    store = triplicate_cluster.new_key_value()
+    yield store
+    store.drop()

@@ -49,7 +49,13 @@ class StoreCluster:
         own = replace(node, node_id=name, directory=str(self.folder / name))
         self.clients[name] = client
         self.nodes[name] = await DatabaseNode.start(
-            client.host, client, self.logs[name], own, HostedDatabases(), (name, 5432), beside=stores.host
+            client.host,
+            client,
+            self.logs[name],
+            own,
+            HostedDatabases(),
+            (name, 5432),
+            beside=lambda parts, scope: stores.host(replace(parts, resp_address=f"{name}:6379"), scope),
         )
 
     async def kill(self, name: str) -> None:

@@ -259,12 +259,14 @@ def test_a_candidate_with_a_handicap_leaves_the_first_word_to_others() -> None:
 
 
 def test_a_candidates_node_of_another_version_is_refused() -> None:
-    for candidate in (Candidate("n", "h:1", 7), Candidate("n", "h:1", 7, "leader"), Candidate("n", "h:1", 7, "diverged", "why")):
+    for candidate in (Candidate("n", "h:1", 7), Candidate("n", "h:1", 7, "leader"), Candidate("n", "h:1", 7, "diverged", "why", "h:2")):
         assert decode_candidate(encode_candidate(candidate)) == candidate
     # As every release writes them, for ever.
     assert decode_candidate(b'{"address":"h:1","node":"n","position":7,"v":1}') == Candidate("n", "h:1", 7)
     found = decode_candidate(b'{"address":"h:1","node":"n","position":7,"reason":"why","role":"diverged","v":2}')
     assert found == Candidate("n", "h:1", 7, "diverged", "why")
+    found = decode_candidate(b'{"address":"h:1","node":"n","position":7,"resp":"h:2","v":1}')
+    assert found == Candidate("n", "h:1", 7, resp_address="h:2")
     for data in (b"", b"{}", b'{"v":2}', b'{"v":1,"node":"n"}', b'{"v":3,"address":"h:1","node":"n","position":7}'):
         with pytest.raises(FormatError):
             decode_candidate(data)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from triplicate.testing.plugin import triplicate_cluster, triplicate_database
+from triplicate.testing.plugin import triplicate_cluster, triplicate_database, triplicate_key_value
 
-__all__ = ["triplicate_cluster", "triplicate_database"]
+__all__ = ["triplicate_cluster", "triplicate_database", "triplicate_key_value"]

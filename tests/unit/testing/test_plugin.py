@@ -5,12 +5,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from triplicate.testing import DatabaseOfTest, SharedCluster
+import pytest
+
+from triplicate.errors import ConfigError, NoSuchStore
+from triplicate.kv import ALL_KEYS
+from triplicate.testing import DatabaseOfTest, KeyValueOfTest, SharedCluster
 
 TESTS = """
 import sys
 
-LOADED_EARLY = [name for name in ("triplicate.sql", "triplicate.embedded") if name in sys.modules]
+LOADED_EARLY = [name for name in ("triplicate.sql", "triplicate.embedded", "triplicate.kv") if name in sys.modules]
 
 
 def test_a_log(triplicate_log):
@@ -23,10 +27,18 @@ def test_a_database(triplicate_database):
     triplicate_database.execute("create table t(a)")
 
 
+def test_a_store(triplicate_key_value):
+    triplicate_key_value.put(b"a", b"1")
+
+
+def test_another_store(triplicate_key_value):
+    assert triplicate_key_value.get(b"a") is None
+
+
 def test_another_database(triplicate_database, triplicate_cluster):
     triplicate_database.execute("create table t(a)")
     assert triplicate_database.execute("select * from t").rows == []
-    assert triplicate_cluster.logs.names() == [name for name in triplicate_cluster.logs.names() if name.startswith("database.")]
+    assert [name for name in triplicate_cluster.logs.names() if not name.startswith("database.")] == []
 """
 
 
@@ -47,7 +59,7 @@ def test_the_plugin_brings_fixtures_and_loads_little(tmp_path: Path) -> None:
     ]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert (run.returncode, "3 passed" in run.stdout) == (0, True), run.stdout + run.stderr
+    assert (run.returncode, "5 passed" in run.stdout) == (0, True), run.stdout + run.stderr
 
 
 def test_the_package_has_no_entry_point_of_pytest() -> None:
@@ -68,6 +80,29 @@ def test_a_database_is_reached_by_postgresqls_protocol_and_by_db_api(triplicate_
     port = triplicate_database.address[1]
     assert connection.dsn() == f"host=127.0.0.1 port={port} dbname={triplicate_database.name} target_session_attrs=read-write"
     connection.close()
+
+
+def test_a_store_is_reached_by_clients_of_redis_and_by_its_methods(triplicate_key_value: KeyValueOfTest) -> None:
+    import redis
+
+    with redis.Redis.from_url(triplicate_key_value.url()) as client:
+        client.set("a", "1")
+        client.incr("n")
+    assert (triplicate_key_value.get(b"a"), triplicate_key_value.get(b"b")) == (b"1", None)
+    assert triplicate_key_value.run(lambda store: store.count(ALL_KEYS)).number == 2
+    assert triplicate_key_value.delete(b"a", b"n", b"b") == 2
+
+
+def test_a_cluster_without_a_port_has_stores_that_nobody_connects_to() -> None:
+    with SharedCluster() as cluster:
+        first, second = cluster.new_key_value(), cluster.new_key_value()
+        first.put(b"a", b"1")
+        assert (first.get(b"a"), second.get(b"a")) == (b"1", None)
+        with pytest.raises(ConfigError, match="without a port"):
+            first.url()
+        first.drop()
+        with pytest.raises(NoSuchStore):
+            first.drop()
 
 
 def test_a_cluster_may_have_several_bookies() -> None:

@@ -104,10 +104,17 @@ def show(metadata: str | None, name: str, as_json: bool) -> None:
         if as_json:
             print_json(_facts(info))
             return
-        rows = [(one.node_id, one.role, one.address, one.position, _lag(one.position, info), one.reason) for one in info.nodes]
-        shown = 6 if any(one.reason for one in info.nodes) else 5
-        columns = ("node", "role", "address", "position", "lag", "reason")[:shown]
-        print_table(columns, [row[:shown] for row in rows], right=("position", "lag"), title=f"store {info.name}, log {info.log}")
+        columns = ["node", "role", "address", "resp", "position", "lag", "reason"]
+        rows = [
+            (one.node_id, one.role, one.address, one.resp_address, one.position, _lag(one.position, info), one.reason) for one in info.nodes
+        ]
+        shown = [at for at in range(len(columns)) if not rows or any(row[at] != "" for row in rows)]
+        print_table(
+            [columns[at] for at in shown],
+            [tuple(row[at] for at in shown) for row in rows],
+            right=("position", "lag"),
+            title=f"store {info.name}, log {info.log}",
+        )
 
     run_with_client(metadata, work)
 
@@ -167,6 +174,7 @@ def _facts(info: StoreInfo) -> dict[str, object]:
         {
             "node": one.node_id,
             "address": one.address,
+            "resp": one.resp_address or None,
             "role": one.role,
             "position": one.position,
             "lag": _lag(one.position, info),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from itertools import chain
 
 import click
@@ -127,7 +128,17 @@ def run_node(configuration: Configuration, parent_pipe: int | None, ready_pipe: 
             stores = HostedStores(configuration.get(StoreSettings))
             await resp_door.open(stores, metrics)
             opened.push_async_callback(resp_door.stop)
-            running = await DatabaseNode.start(host, client, logs, settings, databases, server.address, metrics=metrics, beside=stores.host)
+            resp_address = resp_door.advertised_address
+            running = await DatabaseNode.start(
+                host,
+                client,
+                logs,
+                settings,
+                databases,
+                server.address,
+                metrics=metrics,
+                beside=lambda parts, scope: stores.host(replace(parts, resp_address=resp_address), scope),
+            )
             kept = opened.pop_all()
 
         async def stop() -> None:

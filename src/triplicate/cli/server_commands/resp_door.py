@@ -53,6 +53,15 @@ class RespDoor:
         """The address, for the node's announcement; empty if the port is not open."""
         return {} if self._server is None else {"resp": "{}:{}".format(*self._server.address)}
 
+    @property
+    def advertised_address(self) -> str:
+        """host:port as other nodes name it to clients; empty if the port is not open."""
+        if self._server is None:
+            return ""
+        host, port = self._server.address
+        published, _, _ = self._node.advertised_address.rpartition(":")
+        return self._resp.advertised_address or f"{published or host}:{port}"
+
     async def stop(self) -> None:
         """Stop listening, and close every connection. Idempotent."""
         server, self._server = self._server, None
@@ -66,6 +75,7 @@ def resp_limits(settings: NodeSettings) -> RespLimits:
         login_s=settings.login_s,
         half_open=settings.half_open_connections,
         half_open_per_address=settings.half_open_per_address,
+        handshakes_per_s=settings.handshakes_per_s,
         failed_logins=settings.failed_logins,
         failed_login_s=settings.failed_login_s,
         client_stall_s=settings.client_stall_s,

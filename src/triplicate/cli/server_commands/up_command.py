@@ -148,14 +148,20 @@ def show(cluster: LocalCluster, view: ClusterView, pages: str | None, *, as_json
     uri = cluster.folder.metadata_uri
     running = cluster.running.items()
     rows = [(name, str(one.facts.get("address", "")), one.process.pid, str(one.facts.get("metrics", ""))) for name, one in running]
+    resp = {name: str(one.facts["resp"]) for name, one in running if "resp" in one.facts}
     if as_json:
-        processes = [{"name": name, "address": address, "pid": pid, "metrics": metrics} for name, address, pid, metrics in rows]
+        processes = [
+            {"name": name, "address": address, "pid": pid, "metrics": metrics, **({"resp": resp[name]} if name in resp else {})}
+            for name, address, pid, metrics in rows
+        ]
         facts = {"metadata": uri, "folder": str(cluster.folder.path), "processes": processes, "read_only": view.read_only, "metrics": pages}
         print_json(facts)
         return
     print_table(("process", "address", "pid", "metrics"), rows, right=("pid",), title=f"cluster {cluster.folder.path}")
     remarks.print(f"metadata: {uri}")
     remarks.print(f"from another shell: {next_step(cluster.folder)}")
+    for name, address in resp.items():
+        remarks.print(f"{name} serves clients of Redis at {address}")
     if pages is not None:
         remarks.print(f"the whole cluster's metrics and probes: {pages}")
     remarks.print(ready_line(view.read_only, sum(one.member.kind == "bookie" for _, one in running)))

@@ -224,6 +224,14 @@ class KeyValueStore(Protocol):
         """Id of the node that leads the store, whose registration in the metadata has its addresses; None if unknown."""
 
     @property
+    def is_taking_over(self) -> bool:
+        """Whether this node was elected, and does not lead yet."""
+
+    @property
+    def leader_resp_address(self) -> str | None:
+        """``host:port`` at which the leader's node serves clients of Redis; None if it serves none, or is unknown."""
+
+    @property
     def position(self) -> int:
         """The offset after the last log record applied here."""
 

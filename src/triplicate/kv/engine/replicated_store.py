@@ -119,6 +119,15 @@ class ReplicatedStore:
         return None if leader is None else leader.node_id
 
     @property
+    def is_taking_over(self) -> bool:
+        return self.leader_node == self._node.node_id and not self.is_leader
+
+    @property
+    def leader_resp_address(self) -> str | None:
+        leader = self.find_leader()
+        return None if leader is None else leader.resp_address or None
+
+    @property
     def unusable(self) -> str | None:
         """Why the copy is not served, or None."""
         return self._unusable

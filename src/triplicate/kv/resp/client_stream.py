@@ -6,11 +6,12 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from triplicate.kv.resp.core.replies import ReplyWriter
 from triplicate.kv.resp.core.resp_requests import RequestBuffer, WordLimits
-from triplicate.runtime import Clock, Network, ProgressWatch, resolve
+from triplicate.runtime import Clock, HeldBytes, Network, ProgressWatch, resolve
 
 OUT_BUFFER_BYTES = 64 * 1024
 """Replies are collected up to this number of bytes before they are written to the socket."""
@@ -45,6 +46,7 @@ class ClientStream(asyncio.Protocol):
         """The connection's TLS; None in the clear. A transport forgets it when it is closed."""
         self.is_lost = False
         """Whether the connection has ended."""
+        self._held: HeldBytes | None = None
         self._is_closed = False
         self._is_writable = True
         self._is_reading = True
@@ -99,15 +101,30 @@ class ClientStream(asyncio.Protocol):
         assert self._transport is not None, "the connection was opened"
         return self._transport
 
+    def hold(self) -> None:
+        """Keep the first bytes for `protect`, to which they belong. To be called in `on_open`."""
+        self._held = HeldBytes(self._live_transport(), self.connection_lost)
+
+    async def wait(self) -> None:
+        """Return when the connection is lost. For one caller, between `hold` and `protect`."""
+        waiter = asyncio.get_running_loop().create_future()
+        self.on_input = partial(resolve, waiter, None)
+        try:
+            if not self.is_lost:
+                await waiter
+        finally:
+            self.on_input = None
+
     async def protect(self, network: Network, context: ssl.SSLContext, limit_s: float) -> None:
-        """Begin with the TLS handshake. To be called in `on_open`, before any byte is received.
+        """Begin with the TLS handshake. To be called in `on_open` or after `hold`.
 
         Raises:
             OSError: it failed, and the connection is lost.
         """
-        plain = self._live_transport()
+        plain, held, self._held = self._live_transport(), self._held, None
+        received = b"" if held is None else held.take()
         try:
-            self._transport = await network.start_tls(plain, self, context, limit_s=limit_s, server_name=None)
+            self._transport = await network.start_tls(plain, self, context, limit_s=limit_s, server_name=None, received=received)
         except BaseException:
             self.connection_lost(None)  # The protocol may not hear of it.
             raise

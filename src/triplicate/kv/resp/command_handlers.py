@@ -267,7 +267,7 @@ class CommandHandlers:
             elif on_keys:
                 replies = await self.runner().read(on_keys)
         except (StoreError, UsageError) as error:
-            return refusal_of(error, session.store_name)
+            return refusal_of(error, session.store)
         if replies is None:
             return NULL_ARRAY
         rest = iter(replies)

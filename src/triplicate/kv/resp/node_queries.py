@@ -42,7 +42,7 @@ class NodeFacts:
     cursors: Cursors = field(default_factory=Cursors)
 
     def replication(self, store: KeyValueStore) -> ReplicationFacts:
-        return ReplicationFacts(store.is_leader, store.leader_hint, store.position)
+        return ReplicationFacts(store.is_leader, store.leader_resp_address, store.position)
 
 
 async def scan(node: NodeFacts, store: KeyValueStore, session: StoreSession, wanted: Scan) -> Reply:

@@ -20,11 +20,13 @@ from triplicate.kv.resp.resp_conversation import RespConversation
 from triplicate.kv.resp.resp_logins import RespLogins
 from triplicate.kv.resp.resp_security import RespRefusal, RespSecurity
 from triplicate.kv.resp.store_session import StoreSession
-from triplicate.runtime import Host, Metrics, TaskScope, start_eagerly
-from triplicate.security import HANDSHAKE_TIMEOUT_S, FailedLogins, HalfOpenConnections
+from triplicate.runtime import Host, Metrics, TaskScope, sleep, start_eagerly
+from triplicate.security import HANDSHAKE_TIMEOUT_S, FailedLogins, HalfOpenConnections, HandshakeTurns, TooManyHandshakes, UsersFile
 
 UNANSWERED_CONNECTIONS = 50
 """Half-open connections of one address beyond the limit of connections."""
+USERS_CHECK_S = 1.0
+"""Interval at which the users of open connections are checked, in seconds."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -44,6 +46,8 @@ class RespLimits:
     """Connections whose clients have not done so yet; 0 for twice as many as one address may have."""
     half_open_per_address: int = 0
     """The same for one address; 0 for as many as are accepted, and `UNANSWERED_CONNECTIONS` more."""
+    handshakes_per_s: int = 200
+    """Maximum rate of TLS handshakes; further clients wait."""
     failed_logins: int = 20
     """Failed logins after which an address is refused for a time; 0 for no limit."""
     failed_login_s: float = 6.0
@@ -61,6 +65,8 @@ class _Connection:
     session: StoreSession
     since_s: float
     notifications: Notifications | None = None
+    conversation: RespConversation | None = None
+    """Once it has begun."""
     is_admitted: bool = False
 
     def facts(self, now_s: float) -> ClientFacts:
@@ -102,9 +108,12 @@ class RespConnections:
         self._admitted = 0
         for_address = limits.half_open_per_address or limits.connections + UNANSWERED_CONNECTIONS
         self._half_open = HalfOpenConnections[int](limits.half_open or 2 * for_address, for_address)
+        self._handshakes = HandshakeTurns(host.clock, limits.handshakes_per_s)
         self._logins = RespLogins(host, stores, default_store, security, FailedLogins(limits.failed_login_s, limits.failed_logins), metrics)
         self._node = NodeFacts(host, self._client_facts)
         self._next_number = 1
+        if security.users is not None:
+            self._scope.spawn(self._end_removed(security.users), name="users")
 
     @property
     def count(self) -> int:
@@ -118,6 +127,19 @@ class RespConnections:
         """Close every connection. A change that runs may have happened or not."""
         await self._scope.aclose()
         await self._logins.close()
+
+    async def _end_removed(self, users: UsersFile) -> None:
+        """End the connections whose users were removed or have other passwords, also of clients that send nothing."""
+        seen = users.generation
+        while True:
+            await sleep(self._host.clock, USERS_CHECK_S)
+            users.refresh()
+            if users.generation == seen:
+                continue
+            seen = users.generation
+            for connection in list(self._connections.values()):
+                if connection.conversation is not None and not self._logins.is_still_user(connection.session):
+                    connection.conversation.end_of_user()
 
     def _client_facts(self) -> Sequence[ClientFacts]:
         now_s = self._host.clock.monotonic()
@@ -138,9 +160,8 @@ class RespConnections:
         stream, number = connection.stream, connection.number
         timer = self._host.clock.call_at(connection.since_s + self._limits.login_s, self._end_late, connection)
         try:
-            if self._security.identity is not None:
-                identity = self._security.identity
-                await stream.protect(self._host.network, identity.server_context(self._security.certificates), HANDSHAKE_TIMEOUT_S)
+            if not await self._protect(connection):
+                return
             limits = WordLimits(self._limits.arguments, self._limits.request_bytes)
             await RespConversation(
                 stream,
@@ -163,6 +184,24 @@ class RespConnections:
                 self._admitted -= 1
             stream.close()
 
+    async def _protect(self, connection: _Connection) -> bool:
+        """Begin with the TLS handshake, if clients need one. False if the connection has ended. Raises OSError: the handshake failed."""
+        identity, stream, clock = self._security.identity, connection.stream, self._host.clock
+        if identity is None:
+            return True
+        stream.hold()
+        deadline_s = connection.since_s + self._limits.login_s
+        try:
+            if not await self._handshakes.wait(stream, deadline_s):
+                return False
+        except TooManyHandshakes:
+            self._logins.refuse(RespRefusal.HANDSHAKES, stream, "too many TLS handshakes wait at this node")
+            stream.abort()
+            return False
+        limit_s = min(HANDSHAKE_TIMEOUT_S, max(deadline_s - clock.monotonic(), 0.001))
+        await stream.protect(self._host.network, identity.server_context(self._security.certificates), limit_s)
+        return True
+
     def _handlers(self, connection: _Connection, conversation: RespConversation, scope: TaskScope) -> CommandHandlers:
         session = connection.session
 
@@ -170,7 +209,7 @@ class RespConnections:
             return self._logins.is_still_user(session) and session.rights.may_read
 
         notifications = Notifications(connection.stream, scope, may_read, conversation.end)
-        connection.notifications = notifications
+        connection.notifications, connection.conversation = notifications, conversation
         return CommandHandlers(
             self._node,
             connection.number,

@@ -33,6 +33,8 @@ _OF_TRANSACTIONS = frozenset(("multi", "exec", "discard", "watch", "quit", "rese
 _OF_SUBSCRIBERS = frozenset(("subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ping", "quit", "reset"))
 """Commands that a client of version 2 may send while it has subscriptions: others would have replies that look like messages."""
 
+USER_REMOVED = ErrorReply("NOAUTH this user was removed, or its password was changed")
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -97,6 +99,12 @@ class RespConversation:
         self._is_over = True
         self._advance()
 
+    def end_of_user(self) -> None:
+        """End the conversation, because the client's user was removed or has another password."""
+        if not self._is_working and not self._stream.is_lost:
+            self._stream.writer.write(USER_REMOVED)  # The client reads it as the answer of its next request.
+        self.end()
+
     def _advance(self) -> None:
         if self._is_working:
             self._stream.limit_input()
@@ -133,7 +141,7 @@ class RespConversation:
         """Serve the requests that have arrived."""
         stream, served = self._stream, 0
         if not self._handlers.logins.is_still_user(self._session):
-            stream.writer.write(ErrorReply("NOAUTH this user was removed, or its password was changed"))
+            stream.writer.write(USER_REMOVED)
             self._is_over = True
         while not self._is_over:
             try:
@@ -220,7 +228,7 @@ class RespConversation:
         self._check_rights(spec, command)
         is_read = command.is_read
         if not is_read and not store.is_leader:
-            raise CommandError(read_only(store.name, store.leader_hint).text)
+            raise CommandError(read_only(store).text)
         if self._session.transaction is not None:
             if command.conditions:
                 raise CommandError(f"ERR '{spec.name}' has a condition and is not allowed between MULTI and EXEC; use WATCH")
@@ -317,7 +325,7 @@ class RespConversation:
                     return  # It has written its replies.
                 reply = answered.reply
         except (StoreError, UsageError) as error:
-            reply = refusal_of(error, session.store_name)
+            reply = refusal_of(error, session.store)
         self._stream.writer.write(reply)
         if isinstance(command, Hello | Auth):
             self._stream.flush()

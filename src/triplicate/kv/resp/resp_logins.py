@@ -15,7 +15,17 @@ from triplicate.kv.resp.core.connection_commands import DEFAULT_USER, Credential
 from triplicate.kv.resp.resp_security import CredentialsRefused, RespRefusal, RespSecurity, common_name
 from triplicate.kv.resp.store_session import StoreSession
 from triplicate.runtime import Host, Metrics, Worker, sleep
-from triplicate.security import FULL_RIGHTS, PASSWORD_BYTES_MAX, FailedLogins, Rights, User, audit, doubling_delay_s, is_loopback
+from triplicate.security import (
+    FULL_RIGHTS,
+    PASSWORD_BYTES_MAX,
+    FailedLogins,
+    RefusalLines,
+    Rights,
+    User,
+    audit,
+    doubling_delay_s,
+    is_loopback,
+)
 
 REFUSED_LOGINS = "triplicate_kv_refused_logins"
 DELAY_FIRST_S = 0.1
@@ -47,6 +57,7 @@ class RespLogins:
         self._default_store = default_store
         self._security = security
         self._failures = failures
+        self._lines = RefusalLines(host.clock)
         self._worker: Worker | None = None
         self._refused: Callable[[RespRefusal], None] | None = None
         if metrics is not None:
@@ -167,7 +178,7 @@ class RespLogins:
     def refuse(self, reason: RespRefusal, stream: ClientStream, cause: str, **facts: object) -> None:
         """Count and audit a refusal."""
         self.count(reason)
-        audit("login refused", self._host.clock.wall_us(), self._facts(stream, reason=reason.value, cause=cause, **facts))
+        self._lines.write("login refused", self._facts(stream, reason=reason.value, cause=cause, **facts))
 
     def count(self, reason: RespRefusal) -> None:
         """Count a refusal."""

@@ -26,6 +26,7 @@ class RespRefusal(Enum):
     CONNECTIONS = "connections"
     TIME = "time"
     HALF_OPEN = "half_open"
+    HANDSHAKES = "handshakes"
 
 
 class CredentialsRefused(CommandError):

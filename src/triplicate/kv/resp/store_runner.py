@@ -47,9 +47,9 @@ class StoreRunner:
                     try:
                         replies += await self._run_together([command])
                     except (StoreError, UsageError) as error:
-                        replies.append(refusal_of(error, self._store.name))
+                        replies.append(refusal_of(error, self._store))
             except StoreError as error:
-                replies += [refusal_of(error, self._store.name)] * len(together)
+                replies += [refusal_of(error, self._store)] * len(together)
         return replies
 
     async def run_one(self, command: KeyCommand) -> Reply:
@@ -73,7 +73,7 @@ class StoreRunner:
         try:
             found = self._store.try_get(command.operations[0].key)
         except (StoreError, UsageError) as error:
-            return (refusal_of(error, self._store.name),)
+            return (refusal_of(error, self._store),)
         if found is None:
             return None
         self._session.see(found.position)
@@ -117,7 +117,7 @@ class StoreRunner:
         if isinstance(outcome.error, WrongValue):
             return ErrorReply(NOT_AN_INTEGER if isinstance(operation, Add) else str(too_long(self._store.limits)))
         assert outcome.error is not None, "the operation failed"
-        return refusal_of(outcome.error, self._store.name)
+        return refusal_of(outcome.error, self._store)
 
     async def compute(self, command: ComputedCommand) -> Reply:
         """Run a change that is computed from the present value. Raises StoreError, CommandError."""

@@ -66,16 +66,24 @@ class StoreSession:
         self.is_admitted, self.rights = True, FULL_RIGHTS
 
 
-def read_only(store: str, leader: str | None) -> ErrorReply:
-    """The answer of a follower to a change, and to a linearizable read."""
-    where = f"the leader of store {store} is at the node {leader}" if leader else f"the leader of store {store} is not known yet"
+def read_only(store: KeyValueStore) -> ErrorReply:
+    """The answer of a follower to a change, and to a linearizable read. It names the address at which the leader serves this protocol."""
+    node, address = store.leader_node, store.leader_resp_address
+    if node is None:
+        where = f"the leader of store {store.name} is not known yet"
+    elif store.is_taking_over:
+        where = f"it was elected to lead store {store.name}, and takes it over: try again"
+    elif address is None:
+        where = f"the leader of store {store.name} is node {node}, which does not serve RESP (resp.serve)"
+    else:
+        where = f"the leader of store {store.name} is node {node} at {address}"
     return ErrorReply(f"READONLY this node follows and serves reads of weaker levels only (TRIPLICATE.LEVEL); {where}")
 
 
-def refusal_of(error: TriplicateError, store: str) -> ErrorReply:
+def refusal_of(error: TriplicateError, store: KeyValueStore | None) -> ErrorReply:
     """The answer for an error of the store."""
-    if isinstance(error, NotLeading):
-        return read_only(store, error.leader)
+    if isinstance(error, NotLeading) and store is not None:
+        return read_only(store)
     if isinstance(error, StoreOutcomeUnknown):
         return ErrorReply(f"UNKNOWN the change may have happened or not: {error}")
     if isinstance(error, LevelNotMet):

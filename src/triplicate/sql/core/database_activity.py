@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Protocol
 
 from triplicate.errors import SqlError
@@ -13,6 +14,10 @@ from triplicate.sql.core.statement_statistics import StatementStatistics
 
 class EndedSession(Protocol):
     """A session that the node may end."""
+
+    @property
+    def stored_role(self) -> str | None:
+        """The role of the database that logged in; None for the administrator, and without authentication."""
 
     def end(self, reason: SqlError) -> None:
         """End the session with an error for its client."""
@@ -42,3 +47,10 @@ class DatabaseActivity:
         """End every open session."""
         for session in list(self._open.values()):
             session.end(reason)
+
+    def end_dropped(self, roles: Container[str]) -> None:
+        """End the sessions whose role is not among these any more."""
+        for session in list(self._open.values()):
+            role = session.stored_role
+            if role is not None and role not in roles:
+                session.end(SqlError("57P01", f'terminating connection because role "{role}" was dropped or renamed'))

@@ -42,6 +42,11 @@ class SessionRoles:
         return self._authenticated if self._session is None else self._session
 
     @property
+    def stored_role(self) -> str | None:
+        """The role of the database that logged in; None for the administrator in the list of databases."""
+        return None if self._is_administrator else self._authenticated
+
+    @property
     def current_user(self) -> str:
         return self.session_user if self._role is None else self._role
 

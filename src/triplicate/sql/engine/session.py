@@ -110,6 +110,10 @@ class SqlSession:
         return self._block.status
 
     @property
+    def stored_role(self) -> str | None:
+        return self.roles.stored_role
+
+    @property
     def writer_use(self) -> str:
         return "holds" if self._held is not None else "waits" if self._interrupted is not None else ""
 
@@ -270,6 +274,8 @@ class SqlSession:
         self._end_reason = reason
         if self._held is not None:
             self._held.transaction.abandon()
+        if self._interrupted is not None:
+            fail(self._interrupted, reason)
         self._stop.reason = reason
         self._reads.interrupt(reason)
         self._past.end(reason)

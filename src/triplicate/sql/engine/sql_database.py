@@ -338,6 +338,8 @@ class SqlDatabase:
         """The copy has moved on to a position of the log."""
         self.schema_version = schema_version
         self.progress.moved(position)
+        if access is not self.roles.access:
+            self.activity.end_dropped(access.roles)
         self.roles.moved(schema_version, access)
         if self._gauges is not None:
             self._gauges.position(position)

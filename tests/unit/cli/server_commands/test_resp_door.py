@@ -36,6 +36,23 @@ def test_the_port_is_open_only_where_it_is_asked_for() -> None:
     asyncio.run(asyncio.wait_for(body(), 30))
 
 
+def test_other_nodes_give_clients_the_published_address() -> None:
+    async def body() -> None:
+        for node, resp, expected in (
+            ("", "", "127.0.0.1:{}"),
+            ("db1.example:5432", "", "db1.example:{}"),
+            ("db1:5432", "kv1:6379", "kv1:6379"),
+        ):
+            settings = replace(NodeSettings(), advertised_address=node), RespSettings(serve=True, advertised_address=resp)
+            door = RespDoor(real_host("test"), *settings, None)
+            assert door.advertised_address == ""
+            await door.open(HostedStores(), Metrics())
+            assert door.advertised_address == expected.format(str(door.facts()["resp"]).rpartition(":")[2])
+            await door.stop()
+
+    asyncio.run(asyncio.wait_for(body(), 30))
+
+
 def test_a_port_that_is_in_use_is_named() -> None:
     async def body() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -55,5 +72,5 @@ def test_demands_that_cannot_be_kept_are_refused_before_anything_is_opened() -> 
 
 
 def test_the_limits_are_those_of_the_node() -> None:
-    limits = resp_limits(replace(NodeSettings(), connections=7, login_s=3.0, failed_logins=4))
-    assert (limits.connections, limits.login_s, limits.failed_logins) == (7, 3.0, 4)
+    limits = resp_limits(replace(NodeSettings(), connections=7, login_s=3.0, failed_logins=4, handshakes_per_s=5))
+    assert (limits.connections, limits.login_s, limits.failed_logins, limits.handshakes_per_s) == (7, 3.0, 4, 5)

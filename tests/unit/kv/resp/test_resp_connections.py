@@ -12,13 +12,11 @@ import pytest
 import uvloop
 
 from tests.certificates import DAY_S, CertificateFolder, context_of_old_tls
-from tests.flood import AtRest, Flood
 from tests.unit.kv.resp.login_rig import PASSWORD, Door, run_door
 from tests.unit.kv.resp.resp_rig import Stand, play, request
 from tests.waiting import eventually
 from triplicate.kv.resp.resp_connections import RespLimits
 
-LIMIT, KEPT, ATTEMPTS = 50, 150, 2000
 PONG = b"+PONG\r\n"
 
 
@@ -123,28 +121,6 @@ def test_a_client_that_says_nothing_is_closed_in_time(tmp_path: Path) -> None:
         connected.close()
 
     run_door(tmp_path, body, limits=RespLimits(login_s=0.2))
-
-
-@pytest.mark.parametrize("first", [b"", b"*2\r\n$3\r\nGE"], ids=["silent", "half a request"])
-def test_a_flood_leaves_nothing_behind_and_an_honest_client_is_served(tmp_path: Path, first: bytes) -> None:
-    async def scene(stand: Stand) -> None:
-        async def round_of(number: int) -> None:
-            flood = Flood(stand.server.address, first, KEPT)
-            await flood.attempt(number)
-            await eventually(lambda: stand.server.connections.count <= LIMIT)
-            assert flood.opened + flood.refused == number
-            raw = await stand.raw()
-            assert await raw.ask(b"PING\r\n") == b"+PONG"
-            raw.close()
-            flood.close()
-            await eventually(lambda: stand.server.connections.count == 0)
-
-        await round_of(ATTEMPTS // 4)  # The pools and caches fill.
-        rest = AtRest()
-        await round_of(ATTEMPTS)
-        await rest.check(ATTEMPTS)
-
-    play(tmp_path, scene, limits=RespLimits(half_open=LIMIT, half_open_per_address=LIMIT))
 
 
 def test_a_client_that_reads_nothing_is_disconnected_and_memory_is_bounded(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.unit.kv.resp.login_rig import PASSWORD, Door, run_door
+from tests.unit.kv.resp.login_rig import ALL, PASSWORD, Door, run_door
 from tests.unit.kv.resp.resp_rig import Stand, play, request
 from tests.waiting import LIMIT_S, LOOP_POLL_S, eventually
 from triplicate.kv.resp.resp_connections import RespLimits
-from triplicate.security import User
+from triplicate.security import User, new_user
 
 
 def test_nothing_is_served_before_the_login(tmp_path: Path) -> None:
@@ -149,6 +149,36 @@ def test_a_user_that_is_removed_or_has_another_password_is_served_no_more(tmp_pa
             await subscriber.rest()
         raw.close()
         subscriber.close()
+
+    run_door(tmp_path, body)
+
+
+@pytest.mark.parametrize("gets", ["no entry", "another password"])
+def test_an_idle_connection_of_a_user_that_is_removed_or_has_another_password_ends(tmp_path: Path, gets: str) -> None:
+    async def body(door: Door) -> None:
+        idle, busy, other = await door.raw(), await door.raw(), await door.raw()
+        for each in (idle, busy):
+            assert await each.ask(request(b"AUTH", b"carl@bank", PASSWORD.encode())) == b"+OK"
+        assert await other.ask(request(b"AUTH", b"anna@bank", PASSWORD.encode())) == b"+OK"
+        held = door.stand.stores.logs["bank"]
+        held.held = True
+        busy.writer.write(request(b"SET", b"a", b"1"))
+        await held.has_sent(1)
+
+        def change(users: dict[str, User]) -> None:
+            if gets == "no entry":
+                del users["carl@bank"]
+            else:
+                users["carl@bank"] = new_user("carl@bank", "other", ALL, b"sixteen bytes of", digest_md5=False)
+
+        door.change(change)
+        assert await idle.rest() == b"-NOAUTH this user was removed, or its password was changed\r\n"
+        held.held = False
+        held.release()
+        assert await busy.rest() == b"+OK\r\n", "a change that has begun is answered"
+        assert await other.ask(request(b"GET", b"a")) == b"$1"
+        for each in (idle, busy, other):
+            each.close()
 
     run_door(tmp_path, body)
 

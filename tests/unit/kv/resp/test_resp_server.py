@@ -61,14 +61,15 @@ def test_clients_go_on_with_another_leader_and_followers_serve_weaker_levels(tmp
             for name in cluster.nodes:
                 if name != first:
                     following = await opened.enter_async_context(served.client(name))
-                    with pytest.raises(redis.exceptions.ReadOnlyError, match=f"{first}:5432"):
+                    with pytest.raises(redis.exceptions.ReadOnlyError, match=f"node {first} at {first}:6379"):
                         await following.set("n", "0")
-                    with pytest.raises(redis.exceptions.ReadOnlyError):
+                    with pytest.raises(redis.exceptions.ReadOnlyError, match=f"at {first}:6379"):
                         await following.get("n")
                     await following.execute_command("TRIPLICATE.LEVEL", "session")
                     await following.execute_command("TRIPLICATE.POSITION", position)
                     assert await following.get("n") == b"20"
-                    assert (await following.role())[0] == b"slave"
+                    assert (await following.role())[:3] == [b"slave", first.encode(), 6379]
+                    assert (await following.info("replication"))["master_port"] == 6379
             await cluster.kill(first)
             assert await served.at_leader("INCR", "n") == 21
             assert await served.at_leader("TRIPLICATE.CAS", "n", "20", "0") == 0

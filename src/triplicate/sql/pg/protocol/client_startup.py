@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from triplicate.runtime import Host, timeout_at
-from triplicate.security import HANDSHAKE_TIMEOUT_S, TokenBucket
+from triplicate.runtime import Host
+from triplicate.security import HANDSHAKE_TIMEOUT_S, HandshakeTurns, TooManyHandshakes
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.login_messages import ENCRYPTION_REFUSED
 from triplicate.sql.pg.protocol.message_stream import MessageStream
@@ -24,7 +24,7 @@ class ClientStartup:
     def __init__(self, host: Host, security: ServerSecurity, cancel: Callable[[wire.Startup], None], handshakes_per_s: int) -> None:
         self._host = host
         self._security = security
-        self._handshakes = TokenBucket(handshakes_per_s, host.clock.monotonic())
+        self._handshakes = HandshakeTurns(host.clock, handshakes_per_s)
         self._cancel = cancel
 
     async def run(self, stream: MessageStream, deadline_s: float) -> wire.Startup | None:
@@ -62,34 +62,16 @@ class ClientStartup:
     async def _protect(self, stream: MessageStream, deadline_s: float) -> None:
         identity = self._security.identity
         assert identity is not None, "a server with TLS has an identity"
-        if not await self._is_turn(stream, deadline_s):
-            return
+        try:
+            if not await self._handshakes.wait(stream, deadline_s):
+                return
+        except TooManyHandshakes:
+            message = "too many TLS handshakes wait at this node"
+            raise ClientRefused(RefusalReason.HANDSHAKES, "53300", message, hint="Try again later.") from None
         context = identity.server_context(self._security.certificates)
         # `SSLObject.context` is this context until the connection ends, also after the certificate was renewed.
         limit_s = min(HANDSHAKE_TIMEOUT_S, max(deadline_s - self._host.clock.monotonic(), 0.001))
         await stream.start_tls(self._host.network, context, limit_s)
-
-    async def _is_turn(self, stream: MessageStream, deadline_s: float) -> bool:
-        """Wait for a client's turn among the handshakes. False if it left meanwhile: it keeps nobody waiting.
-
-        Raises:
-            ClientRefused: the turn comes behind the deadline.
-        """
-        now = self._host.clock.monotonic()
-        wait_s = self._handshakes.wait_s(now)
-        if not wait_s:
-            return True
-        if now + wait_s < deadline_s:
-            try:
-                async with timeout_at(now + wait_s):
-                    while not stream.is_lost:
-                        await stream.wait()
-            except TimeoutError:
-                return True
-        self._handshakes.give_back()
-        if stream.is_lost:
-            return False
-        raise ClientRefused(RefusalReason.HANDSHAKES, "53300", "too many TLS handshakes wait at this node", hint="Try again later.")
 
     def _check(self, stream: MessageStream, startup: wire.Startup) -> None:
         major, minor = startup.code >> 16, startup.code & 0xFFFF

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.runtime import Host, Metrics
-from triplicate.security import FailedLogins, TokenBucket, audit
+from triplicate.security import FailedLogins, RefusalLines, audit
 from triplicate.sql.core.audit import AuditEvent, ConnectedClient
 from triplicate.sql.core.interface import Database, Databases
 from triplicate.sql.core.role_login import NO_LIMIT
@@ -18,8 +18,6 @@ from triplicate.sql.pg.protocol.server_security import AuthenticationMode, Clien
 from triplicate.sql.pg.protocol.settings import SessionSettings
 
 REFUSED_LOGINS = "triplicate_node_refused_logins"
-REFUSALS_PER_S = 20
-"""Refused logins per second in the audit log. A flood of connections must not push older lines out of it."""
 
 
 @dataclass(slots=True)
@@ -64,9 +62,7 @@ class Logins:
         self._security = security
         self._startup = startup
         self._authenticator = RoleProver(host, security, failures)
-        self._lines = TokenBucket(REFUSALS_PER_S, host.clock.monotonic())
-        self._passed_over = 0
-        """Refused logins that are not in the audit log since the last one that is."""
+        self._lines = RefusalLines(host.clock)
         self._refused = None
         if metrics is not None:
             counter = metrics.counter(REFUSED_LOGINS, "Connections and logins of clients that this node refused, by reason.", ("reason",))
@@ -131,14 +127,7 @@ class Logins:
         else:
             return  # The client has left.
         self.count(reason)
-        if self._lines.wait_s(self._host.clock.monotonic()) > 0:
-            self._lines.give_back()
-            self._passed_over += 1
-            return
-        facts = attempt.client.facts(reason=reason.value, sqlstate=sqlstate, cause=logged)
-        if self._passed_over:
-            facts["passed_over"], self._passed_over = self._passed_over, 0
-        audit(AuditEvent.LOGIN_REFUSED.value, self._host.clock.wall_us(), facts)
+        self._lines.write(AuditEvent.LOGIN_REFUSED.value, attempt.client.facts(reason=reason.value, sqlstate=sqlstate, cause=logged))
 
     def count(self, reason: RefusalReason) -> None:
         """Count a refusal."""

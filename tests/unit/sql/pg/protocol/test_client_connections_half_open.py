@@ -10,8 +10,8 @@ import pytest
 from tests.flood import AtRest, Flood
 from tests.unit.sql.pg.login_rig import SSL_REQUEST, Door, run_door, startup
 from tests.waiting import eventually
+from triplicate.security import REFUSALS_PER_S
 from triplicate.sql.pg import ServerLimits
-from triplicate.sql.pg.protocol.logins import REFUSALS_PER_S
 
 LIMIT, KEPT, ATTEMPTS = 50, 150, 2000
 
