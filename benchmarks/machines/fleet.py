@@ -37,6 +37,8 @@ class Machine:
     election_port: int = field(default_factory=free_port)
     bookie_port: int = field(default_factory=free_port)
     node_port: int = field(default_factory=free_port)
+    resp_port: int = field(default_factory=free_port)
+    """Where the node serves clients of Redis."""
     processes: dict[str, Process] = field(default_factory=dict)
 
     @property
@@ -188,7 +190,8 @@ class Fleet:
         }
         node = {"node_id": f"node-{machine.number}", "host": machine.address, "port": machine.node_port, "directory": str(folder / "node")}
         (folder / "bookie.toml").write_text(to_toml({"bookie": bookie, "metadata": metadata}, comment=machine.name))
-        (folder / "node.toml").write_text(to_toml({"node": node, "metadata": metadata}, comment=machine.name))
+        resp = {"serve": True, "port": machine.resp_port}
+        (folder / "node.toml").write_text(to_toml({"node": node, "resp": resp, "metadata": metadata}, comment=machine.name))
 
 
 def mode_of(machine: Machine) -> str:
