@@ -13,7 +13,7 @@ from redis.retry import Retry
 from benchmarks.histories.cluster import Address
 
 LOOK_LIMIT_S = 0.5
-"""A node that does not tell its role within this time is skipped."""
+"""A node that does not answer with its role within this time is skipped."""
 UNKNOWN = "UNKNOWN"
 """Code of the error of a change that may have happened."""
 NOT_DONE = ("READONLY", "LOADING", "TRYAGAIN", "STALE")

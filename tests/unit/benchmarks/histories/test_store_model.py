@@ -76,13 +76,13 @@ def of_a_lease_that_ended() -> Operations:
 
 
 def of_a_compare_and_set_that_does_not_compare() -> Operations:
-    """Two clients replace one value, and both are told that they did."""
+    """Two clients replace one value, and both get the answer that they did."""
     first, second = (did(2, 3, Step("cas", 0, value, 1000), answers=(True,)) for value in (2000, 3000))
     return SET, first, second, did(4, 5, GET, answers=(3000,))
 
 
 def of_a_compare_and_set_that_is_denied() -> Operations:
-    """A client is told that it did not replace the value, which it did."""
+    """A client gets the answer that it did not replace the value, which it did."""
     return SET, did(2, 3, Step("cas", 0, 2000, 1000), answers=(False,)), did(4, 5, GET, answers=(2000,))
 
 
