@@ -94,7 +94,7 @@ bench-scale: $(READY) ## Measure 500 databases on one node, DATABASES (1000) on 
 	@$(BIN)/python -m benchmarks.spread_databases --databases $(or $(DATABASES),1000)
 	@$(BIN)/python -m benchmarks.snapshots --rows $(or $(ROWS),2000000)
 
-histories: $(READY) ## Kill and stop leaders and bookies beside OPS (20000) operations, and judge them (METADATA=zk; ROUNDS 3; five minutes)
+histories: $(READY) ## Kill, stop and cut off leaders and bookies beside OPS (20000) operations of databases and stores, and judge them (METADATA=zk; ROUNDS 3; eight minutes)
 	@$(BIN)/python -m benchmarks.histories.run --operations $(or $(OPS),20000) --rounds $(or $(ROUNDS),3) --metadata $(or $(METADATA),sqlite)
 
 soak: $(READY) ## Run five bookies on three hosts under faults for MINUTES (10), and judge the end (SEED; a minute more)

@@ -13,15 +13,17 @@ import random
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
 
-from benchmarks.histories.cluster import POLL_S, answers
+from benchmarks.histories.cluster import POLL_S, Address, answers
 from benchmarks.histories.judge import Seen, Statement, Transfer
-from benchmarks.histories.levels import MARKS
+from benchmarks.histories.level_doors import MARKS
+from benchmarks.histories.stages import Kind, Result, Stages
 from triplicate_simulator.checkers.linearizability import RegisterOperation
 
 ACCOUNTS = {f"account{number}": 100 for number in range(8)}
@@ -44,19 +46,21 @@ SCHEMA = (
 
 @dataclass
 class Shared:
-    """State shared by all clients; every access holds the lock."""
+    """State shared by all clients of a database or a store; every access holds the lock.
 
-    ports: Sequence[int]
+    Args:
+        addresses: returns the addresses of the nodes now.
+    """
+
+    addresses: Callable[[], Sequence[Address]]
     database: str
+    stages: Stages = field(default_factory=Stages)
     seen: Seen = field(default_factory=Seen)
     lock: threading.Lock = field(default_factory=threading.Lock)
     over: threading.Event = field(default_factory=threading.Event)
-    answered: int = 0
-    unknown: int = 0
-    refused: int = 0
     next_number: int = 0
-    on_key: dict[str, int] = field(default_factory=dict)
-    """Numbers of keys of each kind so far, and of operations on the present ones."""
+    on_key: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """Numbers of operations by kind of key and stage."""
     writes: list[tuple[float, float]] = field(default_factory=list)
     """Start and end of every acknowledged write."""
     strange: list[str] = field(default_factory=list)
@@ -68,11 +72,17 @@ class Shared:
             self.next_number += 1
             return self.next_number
 
-    def key(self, kind: str, chance: random.Random) -> str:
-        """A key in use now."""
+    def key(self, kind: str, chance: random.Random, at_a_time: int = KEYS_AT_A_TIME) -> str:
+        """A key in use now, which belongs to the present stage.
+
+        Args:
+            at_a_time: keys of this kind that are in use together.
+        """
+        stage = self.stages.now
         with self.lock:
-            used = self.on_key[kind] = self.on_key.get(kind, 0) + 1
-        return f"{kind}-{used // (OPERATIONS_PER_KEY * KEYS_AT_A_TIME)}-{chance.randrange(KEYS_AT_A_TIME)}"
+            self.on_key[kind, stage] += 1
+            used = self.on_key[kind, stage]
+        return f"{kind}-{stage}-{used // (OPERATIONS_PER_KEY * at_a_time)}-{chance.randrange(at_a_time)}"
 
     def first_write_after(self, moment: float) -> float | None:
         """Time of the first acknowledgement of a write begun after a moment; None while there is none."""
@@ -102,7 +112,8 @@ class Client(threading.Thread):
         self._pause_s = pause_s
         self._chance = random.Random(f"client {number}")
         self._connection: psycopg.Connection[Any] | None = None
-        self._port = shared.ports[number % len(shared.ports)]
+        addresses = shared.addresses()
+        self._address = addresses[number % len(addresses)]
         self._values: dict[str, int | None] = {}
         """The value last read from each register, for compare-and-swap."""
         self.failure: BaseException | None = None
@@ -129,17 +140,17 @@ class Client(threading.Thread):
 
     def _connected(self) -> psycopg.Connection[Any] | None:
         while self._connection is None and not self._shared.over.is_set():
-            ports = sorted(self._shared.ports, key=lambda port: port != self._port)
-            for port in ports:
-                if answers(port) and self._connect(port):
+            for address in sorted(self._shared.addresses(), key=lambda address: address != self._address):
+                if answers(address) and self._connect(address):
                     return self._connection
             self._shared.over.wait(POLL_S * self._chance.uniform(0.5, 1.5))
         return self._connection
 
-    def _connect(self, port: int) -> bool:
-        dsn = f"host=127.0.0.1 port={port} dbname={self._shared.database} user=client target_session_attrs=read-write connect_timeout=2"
+    def _connect(self, address: Address) -> bool:
+        host, port = address
+        dsn = f"host={host} port={port} dbname={self._shared.database} user=client target_session_attrs=read-write connect_timeout=2"
         try:
-            self._connection, self._port = psycopg.connect(dsn, autocommit=True), port
+            self._connection, self._address = psycopg.connect(dsn, autocommit=True), address
         except psycopg.Error:
             return False
         return True
@@ -190,17 +201,14 @@ class Client(threading.Thread):
     def _note(self, key: str, kind: str, arguments: tuple[int | None, ...], began: float, result: Any, *, known: bool) -> None:
         ended = time.monotonic() if known else None
         operation = RegisterOperation(kind, arguments, began, ended, result, self.name)
+        self._count(Kind.STATEMENTS, Result.ANSWERED if known else Result.UNKNOWN)
         with self._shared.lock:
             self._shared.seen.operations.setdefault(key, []).append(operation)
-            self._count(known=known)
             if ended is not None and kind != "read":
                 self._shared.writes.append((began, ended))
 
-    def _count(self, *, known: bool) -> None:
-        if known:
-            self._shared.answered += 1
-        else:
-            self._shared.unknown += 1
+    def _count(self, kind: Kind, result: Result) -> None:
+        self._shared.stages.count(kind, result)
 
     def _on_key(self, key: str, kind: str, arguments: tuple[int | None, ...], work: Callable[[psycopg.Connection[Any]], Any]) -> Any:
         if self._connected() is None:
@@ -212,8 +220,7 @@ class Client(threading.Thread):
             self._note(key, kind, arguments, began, None, known=False)
             return None
         except Refused:
-            with self._shared.lock:
-                self._shared.refused += 1
+            self._count(Kind.STATEMENTS, Result.REFUSED)
             return None
         self._note(key, kind, arguments, began, result, known=True)
         return result
@@ -311,12 +318,9 @@ class Client(threading.Thread):
             refused = not is_committing  # Without a COMMIT the transaction is not committed.
         except Refused:
             refused = True
+        self._count(Kind.TRANSACTIONS, Result.REFUSED if refused else Result.UNKNOWN if ended is None else Result.ANSWERED)
         with self._shared.lock:
             self._shared.seen.transfers.append(Transfer(number, source, target, amount, began, ended, refused))
-            if refused:
-                self._shared.refused += 1
-            else:
-                self._count(known=ended is not None)
             if ended is not None:
                 self._shared.writes.append((began, ended))
 
@@ -337,11 +341,10 @@ class Client(threading.Thread):
         try:
             balances, count = self._ask(state)
         except (Unknown, Refused):
-            with self._shared.lock:
-                self._shared.refused += 1
+            self._count(Kind.TRANSACTIONS, Result.REFUSED)
             return
+        self._count(Kind.TRANSACTIONS, Result.ANSWERED)
         with self._shared.lock:
-            self._shared.answered += 1
             self._shared.seen.statements.append(Statement(began, time.monotonic(), balances, count))
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +27,11 @@ STOP_LIMIT_S = 60.0
 POLL_S = 0.05
 ANSWER_LIMIT_S = 0.3
 """A node without an answer within this time is skipped."""
+LOOPBACK = "127.0.0.1"
+RESP_PORT = re.compile(r"resp[=\"': ]+127\.0\.0\.1:(\d+)")
+"""The port for clients of Redis, in the log of a node."""
+Address = tuple[str, int]
+"""Host and port."""
 
 
 class RunFailed(Exception):
@@ -31,7 +39,7 @@ class RunFailed(Exception):
 
 
 class DatabaseNodes:
-    """Database nodes that listen on 127.0.0.1.
+    """Database nodes, which listen on 127.0.0.1 unless `addresses` says otherwise.
 
     Attributes:
         ports: by name of node.
@@ -39,10 +47,16 @@ class DatabaseNodes:
 
     ports: dict[str, int]
 
+    @property
+    def addresses(self) -> dict[str, Address]:
+        """Addresses of the database server by name of node."""
+        return {name: (LOOPBACK, port) for name, port in self.ports.items()}
+
     @contextlib.contextmanager
     def session(self, name: str, database: str) -> Iterator[psycopg.Connection[Any]]:
         """A connection to one node, leader or follower."""
-        dsn = f"host=127.0.0.1 port={self.ports[name]} dbname={database} user=judge connect_timeout=2"
+        host, port = self.addresses[name]
+        dsn = f"host={host} port={port} dbname={database} user=judge connect_timeout=2"
         connection = psycopg.connect(dsn, autocommit=True)
         try:
             yield connection
@@ -51,8 +65,8 @@ class DatabaseNodes:
 
     def leader(self, database: str) -> str | None:
         """The node that reports itself as leader of a database, if any."""
-        for name, port in self.ports.items():
-            if not answers(port):
+        for name, address in self.addresses.items():
+            if not answers(address):
                 continue
             with contextlib.suppress(psycopg.Error), self.session(name, database) as session:
                 row = session.execute("show transaction_read_only").fetchone()
@@ -61,7 +75,46 @@ class DatabaseNodes:
         return None
 
 
-class LocalCluster(DatabaseNodes):
+class FaultyCluster(DatabaseNodes, ABC):
+    """A cluster of bookies and nodes that faults can hit.
+
+    Attributes:
+        bookies: their names.
+    """
+
+    bookies: list[str]
+
+    @abstractmethod
+    def resp_names(self) -> dict[Address, str]:
+        """Names of the nodes by the addresses at which they serve clients of Redis, as far as they are known now."""
+
+    def resp_addresses(self) -> list[Address]:
+        """These addresses."""
+        return list(self.resp_names())
+
+    @abstractmethod
+    def command(self, *arguments: str) -> None:
+        """Run one of Triplicate's commands to its end. Raises RunFailed: it failed."""
+
+    @property
+    @abstractmethod
+    def is_running(self) -> bool:
+        """Whether every process runs, and every node answers."""
+
+    def send(self, name: str, number: int) -> None:
+        """Send a signal to a process. Raises RunFailed: the cluster has no such fault; also below."""
+        raise RunFailed(f"no signal is sent to {name}: nothing would start it again")
+
+    def stop(self, name: str, seconds: float) -> None:
+        """Stop a process for some seconds."""
+        raise RunFailed(f"{name} is not stopped here")
+
+    def cut(self, name: str, seconds: float, *, from_clients: bool) -> None:
+        """Cut the machine of a node off from the other machines for some seconds, and from the clients, too, if wanted."""
+        raise RunFailed(f"{name} has no machine of its own that could be cut off")
+
+
+class LocalCluster(FaultyCluster):
     """Bookies and database nodes on this machine. Use it as a context manager.
 
     Args:
@@ -138,9 +191,26 @@ class LocalCluster(DatabaseNodes):
         found: dict[str, int] = json.loads((self._folder / "processes.json").read_text())["processes"]
         return found
 
+    def resp_names(self) -> dict[Address, str]:
+        # A node that starts again chooses another port, and its log names it.
+        found = {name: RESP_PORT.findall(self._log_of(name)) for name in self.ports}
+        return {(LOOPBACK, int(ports[-1])): name for name, ports in found.items() if ports}
+
+    def _log_of(self, name: str) -> str:
+        path = self._folder / name / "log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    @property
+    def is_running(self) -> bool:
+        return set(self.processes()) >= {*self.bookies, *self.ports} and all(map(answers, self.addresses.values()))
+
     def send(self, name: str, number: int) -> None:
-        """Send a signal to a process."""
         os.kill(self.processes()[name], number)
+
+    def stop(self, name: str, seconds: float) -> None:
+        pid = self.processes()[name]
+        self.send(name, signal.SIGSTOP)
+        after(seconds, self.go_on, pid)
 
     def go_on(self, pid: int) -> None:
         """Continue a stopped process; no effect if it has ended."""
@@ -148,11 +218,6 @@ class LocalCluster(DatabaseNodes):
             os.kill(pid, signal.SIGCONT)
 
     def command(self, *arguments: str) -> None:
-        """Run one of Triplicate's commands to its end.
-
-        Raises:
-            RunFailed: it failed.
-        """
         command = [sys.executable, "-m", "triplicate.cli.main", *arguments, "--metadata", self.uri]
         done = subprocess.run(
             command,
@@ -167,14 +232,21 @@ class LocalCluster(DatabaseNodes):
             raise RunFailed(f"{' '.join(arguments)}: {done.stderr}")
 
 
-def answers(port: int) -> bool:
-    """Whether the process at a port answers within a moment."""
+def answers(address: Address) -> bool:
+    """Whether the database server at an address answers within a moment."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_LIMIT_S) as connection:
+        with socket.create_connection(address, timeout=ANSWER_LIMIT_S) as connection:
             connection.sendall(PROBE)
             return bool(connection.recv(1))
     except OSError:
         return False
+
+
+def after(seconds: float, work: Callable[..., object], *arguments: object) -> None:
+    """Call a function after some seconds, on another thread."""
+    timer = threading.Timer(seconds, work, arguments)
+    timer.daemon = True
+    timer.start()
 
 
 def wait_for(condition: Callable[[], Any], what: str, limit_s: float = START_LIMIT_S) -> Any:

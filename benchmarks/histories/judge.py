@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from triplicate_simulator.checkers.linearizability import Decision, RegisterOperation, decide
+from triplicate_simulator.checkers.linearizability import Apply, Decision, RegisterOperation, apply_operation, decide
 
 STEPS_MAX = 500_000
 """Limit of the search for one key."""
@@ -84,15 +84,30 @@ class Report:
     def is_sound(self) -> bool:
         return not self.violations and not self.undecided
 
+    def add(self, other: Report) -> None:
+        """Add the result of further checks."""
+        self.keys += other.keys
+        self.operations += other.operations
+        self.transfers += other.transfers
+        self.statements += other.statements
+        self.undecided += other.undecided
+        self.violations += other.violations
 
-def judge_keys(operations: Mapping[str, Sequence[RegisterOperation]], initial: Mapping[str, tuple[()] | None], report: Report) -> None:
+
+def judge_keys(
+    operations: Mapping[str, Sequence[RegisterOperation]],
+    initial: Mapping[str, Hashable],
+    report: Report,
+    apply: Apply = apply_operation,
+) -> None:
     """Each register and each list behaves as if its operations were done one at a time, each between its beginning and its end.
 
     Args:
         initial: prefix of a key up to its ``-`` → initial value of keys of that kind.
+        apply: what the operations do.
     """
     for key, of_key in sorted(operations.items()):
-        finding = decide(of_key, initial[key.partition("-")[0]], STEPS_MAX)
+        finding = decide(of_key, initial[key.partition("-")[0]], STEPS_MAX, apply)
         report.keys += 1
         report.operations += len(of_key)
         if finding.decision is Decision.NOT_DECIDED:

@@ -1,4 +1,4 @@
-"""Clients that read at each level on any node beside the faults, and what their reads must have.
+"""Clients that read a database or a store at each level on any node beside the faults, and what their reads must have.
 
 One writes marks at the leader, each acknowledged at a known time and position. The reads of a session that was given a position have the
 mark of that position, and never fewer marks than the reads before. A bounded read has each mark that was acknowledged before its bound, a
@@ -12,12 +12,13 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-import asyncpg
+from benchmarks.histories.cluster import Address
+from benchmarks.histories.stages import Kind, Result, Stages
 
-MARKS = "create table marks(number integer primary key)"
 READERS = 4
 ANSWER_LIMIT_S = 1.5
 WAIT_LIMIT_S = 8.0
@@ -26,8 +27,43 @@ PAUSE_S = 0.1
 BOUNDS_S = (0.5, 2.0, 10.0)
 CLOCK_ERROR = 0.02
 LEVELS = ("session", "session", "bounded", "bounded", "any", "linearizable")
-_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
-"""An internal error is met on a connection that ends while a statement is sent."""
+
+
+class Lost(Exception):
+    """The connection has ended, or the answer is not what it must be."""
+
+
+class Refused(Exception):
+    """The server has refused a request. The message is the error's code."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a read.
+
+    Args:
+        position: of the state that was read; 0 where the level has none.
+        is_torn: whether a mark was seen in part.
+    """
+
+    position: int
+    marks: frozenset[int]
+    is_torn: bool = False
+
+
+class Door(Protocol):
+    """A connection to one node. Its methods raise Lost, Refused and OSError."""
+
+    async def write(self, mark: int) -> int:
+        """Write a mark. Returns the position of the session afterwards."""
+
+    async def read(self, level: str, bound_s: float, position: int) -> Answer:
+        """Read all marks. Args: bound_s: of level bounded. position: of level session."""
+
+    async def close(self) -> None: ...
+
+
+Connect = Callable[[Address], Awaitable[Door]]
 
 
 @dataclass(frozen=True)
@@ -41,34 +77,55 @@ class Mark:
 
 @dataclass
 class LevelHistory:
-    """The marks and the verdicts on the reads. Changed on one thread."""
+    """The marks and the verdicts on the reads. Changed on one thread.
 
+    Args:
+        kind: of the reads.
+    """
+
+    kind: Kind = Kind.SQL_LEVELS
+    stages: Stages = field(default_factory=Stages)
     marks: list[Mark] = field(default_factory=list)
     reads: Counter[str] = field(default_factory=Counter)
     """Answered reads by level."""
     refused: Counter[str] = field(default_factory=Counter)
-    """Refused reads by SQLSTATE."""
+    """Refused reads by the error's code."""
     violations: list[str] = field(default_factory=list)
+    wrong: set[int] = field(default_factory=set)
+    """The stages of the violations."""
 
-    def judge(self, level: str, began_at: float, bound_s: float, mark: Mark | None, least: int, found: frozenset[int], port: int) -> None:
+    def refuse(self, code: str) -> None:
+        """Count a refused read."""
+        self.refused[code] += 1
+        self.stages.count(self.kind, Result.REFUSED)
+
+    def judge(self, level: str, began_at: float, bound_s: float, mark: Mark | None, least: int, answer: Answer, where: object) -> None:
         """Judge an answered read.
 
         Args:
             bound_s: of a bounded read. mark: whose position the session was given. least: marks that the session has seen before.
-            found: the marks in the answer.
+            where: the node.
         """
+        found = answer.marks
         self.reads[level] += 1
+        self.stages.count(self.kind, Result.ANSWERED)
+        if answer.is_torn:
+            self._blame(f"a read at level {level} at {where} shows a part of a batch")
         wanted: set[int] = set()
         if level == "session":
             wanted = set() if mark is None else {mark.number}
             if len(found) < least:
-                self.violations.append(f"a session saw {least} marks, and {len(found)} later at port {port}")
+                self._blame(f"a session saw {least} marks, and {len(found)} later at {where}")
         elif level in ("bounded", "linearizable"):
             oldest = began_at - (bound_s * (1 + CLOCK_ERROR) if level == "bounded" else 0.0)
             wanted = {one.number for one in self.marks if one.acknowledged_at < oldest}
         missing = sorted(wanted - found)
         if missing:
-            self.violations.append(f"a read at level {level} at port {port} lacks marks {missing[:3]}, {len(missing)} in all")
+            self._blame(f"a read at level {level} at {where} lacks marks {missing[:3]}, {len(missing)} in all")
+
+    def _blame(self, violation: str) -> None:
+        self.violations.append(violation)
+        self.wrong.add(self.stages.now)
 
 
 @dataclass(frozen=True)
@@ -83,16 +140,17 @@ class LevelClients:
     """The writer of marks and the readers, on a thread. Use it as a context manager.
 
     Args:
-        ports: of the nodes, on 127.0.0.1.
+        addresses: returns the addresses of the nodes now.
+        connect: connects to a node. Raises Lost, Refused and OSError.
     """
 
-    def __init__(self, ports: Sequence[int], database: str) -> None:
-        self.history = LevelHistory()
-        self._ports = ports
-        self._database = database
+    def __init__(self, addresses: Callable[[], Sequence[Address]], connect: Connect, kind: Kind, stages: Stages) -> None:
+        self.history = LevelHistory(kind, stages)
+        self._addresses = addresses
+        self._connect_to = connect
         self._stopping = False
         self.failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._serve, name="levels", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name=str(kind), daemon=True)
 
     def __enter__(self) -> LevelClients:
         self._thread.start()
@@ -114,58 +172,55 @@ class LevelClients:
             for number in range(READERS):
                 group.create_task(self._read(random.Random(f"levels {number}")))
 
-    async def _connect(self, port: int) -> asyncpg.Connection:
+    async def _connect(self, address: Address) -> Door:
         async with asyncio.timeout(ANSWER_LIMIT_S):
-            return await asyncpg.connect(host="127.0.0.1", port=port, user="levels", database=self._database)
+            return await self._connect_to(address)
 
     async def _write(self) -> None:
         number = turn = 0
         while not self._stopping:
-            connection: asyncpg.Connection | None = None
+            door: Door | None = None
+            addresses = self._addresses()
             try:
-                connection = await self._connect(self._ports[turn % len(self._ports)])
+                door = await self._connect(addresses[turn % len(addresses)])
                 while not self._stopping:
                     number += 1
                     async with asyncio.timeout(ANSWER_LIMIT_S):
-                        await connection.execute(f"insert into marks values({number})")
-                        position = await connection.fetchval("select triplicate_position()")
+                        position = await door.write(number)
                     self.history.marks.append(Mark(number, position, time.monotonic()))
                     await asyncio.sleep(PAUSE_S)
-            except _ERRORS:
+            except (Lost, Refused, OSError):
                 turn += 1
                 await asyncio.sleep(PAUSE_S)
             finally:
-                if connection is not None:
-                    connection.terminate()
+                if door is not None:
+                    await door.close()
 
     async def _read(self, chance: random.Random) -> None:
         seen = Seen(0, 0)
         while not self._stopping:
-            port, connection = chance.choice(self._ports), None
+            address, door = chance.choice(self._addresses()), None
             try:
-                connection = await self._connect(port)
+                door = await self._connect(address)
                 for _ in range(chance.randrange(1, 6)):
-                    seen = await self._read_once(connection, port, chance, seen)
+                    seen = await self._read_once(door, address, chance, seen)
                     await asyncio.sleep(PAUSE_S)
-            except asyncpg.PostgresError as error:
-                self.history.refused[str(error.sqlstate)] += 1
+            except Refused as error:
+                self.history.refuse(str(error))
                 await asyncio.sleep(PAUSE_S)
-            except _ERRORS:
+            except (Lost, OSError):
                 await asyncio.sleep(PAUSE_S)
             finally:
-                if connection is not None:
-                    connection.terminate()
+                if door is not None:
+                    await door.close()
 
-    async def _read_once(self, connection: asyncpg.Connection, port: int, chance: random.Random, seen: Seen) -> Seen:
+    async def _read_once(self, door: Door, address: Address, chance: random.Random, seen: Seen) -> Seen:
         """One read. Returns the state that later reads at level session must have at least."""
         level, bound_s = chance.choice(LEVELS), chance.choice(BOUNDS_S)
         mark = self.history.marks[-1] if self.history.marks else None
+        position = max(seen.position, 0 if mark is None else mark.position)
+        began_at = time.monotonic()
         async with asyncio.timeout(WAIT_LIMIT_S):
-            position = max(seen.position, 0 if mark is None else mark.position)
-            parameters = {"read_level": level, "max_staleness": f"{bound_s}s", "read_position": position}
-            await connection.execute("; ".join(f"set triplicate.{name} = '{value}'" for name, value in parameters.items()))
-            began_at = time.monotonic()
-            rows = await connection.fetch("select triplicate_position(), 0 union all select triplicate_position(), number from marks")
-        found = frozenset(row[1] for row in rows[1:])
-        self.history.judge(level, began_at, bound_s, mark, seen.marks, found, port)
-        return Seen(rows[0][0], len(found)) if level == "session" else seen
+            answer = await door.read(level, bound_s, position)
+        self.history.judge(level, began_at, bound_s, mark, seen.marks, answer, address)
+        return Seen(answer.position, len(answer.marks)) if level == "session" else seen

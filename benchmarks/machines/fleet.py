@@ -37,6 +37,8 @@ class Machine:
     election_port: int = field(default_factory=free_port)
     bookie_port: int = field(default_factory=free_port)
     node_port: int = field(default_factory=free_port)
+    resp_port: int = field(default_factory=free_port)
+    """Where the node serves clients of Redis."""
     processes: dict[str, Process] = field(default_factory=dict)
 
     @property
@@ -95,19 +97,21 @@ class Fleet:
                 self.start_zookeeper(machine)
         self.await_zookeeper()
         self.run_command("cluster", "init", self.uri)
-        for machine in self.machines:
-            self._start(machine, "bookie", machine.bookie_port)
-        for machine in self.machines:
-            self._start(machine, "node", machine.node_port)
+        for kind in ("bookie", "node"):
+            for machine in self.machines:
+                self._begin(machine, kind)
+            for machine in self.machines:
+                self._await(machine, kind)
 
     def restart(self, machine: Machine) -> None:
         """Start a machine's missing processes, and wait until they serve."""
         if self.has_zookeeper and not machine.processes["zookeeper"].is_running:
             self.start_zookeeper(machine)
         self.await_zookeeper()
-        for kind, port in (("bookie", machine.bookie_port), ("node", machine.node_port)):
+        for kind in ("bookie", "node"):
             if not machine.processes[kind].is_running:
-                self._start(machine, kind, port)
+                self._begin(machine, kind)
+                self._await(machine, kind)
 
     def kill(self, machine: Machine) -> None:
         """Kill all of a machine's processes at once, as in a power failure."""
@@ -163,11 +167,14 @@ class Fleet:
         if process.popen.wait(timeout=START_LIMIT_S):
             raise CaseFailed(f"{' '.join(arguments)}: {process.last_words()}")
 
-    def _start(self, machine: Machine, kind: str, port: int) -> None:
+    def _begin(self, machine: Machine, kind: str) -> None:
         folder = self.folder / machine.name
         command = [sys.executable, "-m", "triplicate.cli.main", kind, "--config", str(folder / f"{kind}.toml")]
-        process = machine.processes[kind] = Process(f"{machine.name} {kind}", self._on(machine, command), folder / f"{kind}.log")
-        wait_for_port(port, process, host=machine.address)
+        machine.processes[kind] = Process(f"{machine.name} {kind}", self._on(machine, command), folder / f"{kind}.log")
+
+    def _await(self, machine: Machine, kind: str) -> None:
+        port = machine.bookie_port if kind == "bookie" else machine.node_port
+        wait_for_port(port, machine.processes[kind], host=machine.address)
 
     def _write(self, machine: Machine) -> None:
         folder = self.folder / machine.name
@@ -188,7 +195,8 @@ class Fleet:
         }
         node = {"node_id": f"node-{machine.number}", "host": machine.address, "port": machine.node_port, "directory": str(folder / "node")}
         (folder / "bookie.toml").write_text(to_toml({"bookie": bookie, "metadata": metadata}, comment=machine.name))
-        (folder / "node.toml").write_text(to_toml({"node": node, "metadata": metadata}, comment=machine.name))
+        resp = {"serve": True, "port": machine.resp_port}
+        (folder / "node.toml").write_text(to_toml({"node": node, "resp": resp, "metadata": metadata}, comment=machine.name))
 
 
 def mode_of(machine: Machine) -> str:

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 INSIDE = "TRIPLICATE_BENCH_NETWORK"
@@ -18,6 +18,8 @@ INSIDE = "TRIPLICATE_BENCH_NETWORK"
 _FOLDER = Path("/run/netns")
 _BRIDGE = "machines"
 _PREFIX = "10.77.0"
+_NOBODY = "02:00:00:00:00:01"
+"""A hardware address that no machine has: what is sent to it is lost without notice."""
 
 
 def inside_own_network(module: str, arguments: Sequence[str]) -> bool:
@@ -46,13 +48,14 @@ class Network:
     """The network of some machines. The process is within namespaces of its own."""
 
     def __init__(self, machines: int) -> None:
+        self._numbers = range(1, machines + 1)
         _FOLDER.mkdir(exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "none", str(_FOLDER)], check=True)
         _ip("link", "set", "lo", "up")
         _ip("link", "add", _BRIDGE, "type", "bridge")
         _ip("addr", "add", f"{_PREFIX}.1/24", "dev", _BRIDGE)
         _ip("link", "set", _BRIDGE, "up")
-        for number in range(1, machines + 1):
+        for number in self._numbers:
             name = self._name(number)
             _ip("netns", "add", name)
             _ip("link", "add", self._port(number), "type", "veth", "peer", "name", "eth0", "netns", name)
@@ -76,6 +79,23 @@ class Network:
     def join(self, number: int) -> None:
         """Connect a machine again."""
         _ip("link", "set", self._port(number), "master", _BRIDGE)
+
+    def part(self, number: int) -> None:
+        """Cut a machine off from the other machines only: clients outside of the machines still reach all of them."""
+        for one, other in self._pairs(number):
+            _ip("-n", self._name(one), "neigh", "replace", self.address(other), "lladdr", _NOBODY, "dev", "eth0", "nud", "permanent")
+
+    def reunite(self, number: int) -> None:
+        """Undo `part`."""
+        for one, other in self._pairs(number):
+            _ip("-n", self._name(one), "neigh", "del", self.address(other), "dev", "eth0")
+
+    def _pairs(self, number: int) -> Iterator[tuple[int, int]]:
+        """The machine and each other one, in both directions."""
+        for other in self._numbers:
+            if other != number:
+                yield number, other
+                yield other, number
 
     @staticmethod
     def _name(number: int) -> str:

@@ -32,7 +32,8 @@ from rich.table import Table
 
 from benchmarks.histories.clients import Client, Shared
 from benchmarks.histories.cluster import RunFailed, wait_for
-from benchmarks.histories.run import judge, prepare
+from benchmarks.histories.final_state import judge_database, prepare
+from benchmarks.histories.stages import Blame, Kind, Result
 from benchmarks.ledger.machine import commit
 from benchmarks.ledger.processes import BUILD, ROOT, CaseFailed, Driver
 from benchmarks.soak.fault_plan import PlannedFault, make_plan
@@ -120,7 +121,7 @@ class Soak:
         self._injector = Injector(cluster, proxies, self._restorer, self.elapse, DATABASE)
         self._folder = cluster.folder / "clients"
         self._folder.mkdir()
-        self._shared = Shared(list(cluster.ports.values()), DATABASE)
+        self._shared = Shared(lambda: list(cluster.addresses.values()), DATABASE)
         self._clients = [Client(self._shared, number, PAUSE_S) for number in range(CLIENTS)]
         self._writers = cluster.driver("writers", "benchmarks.soak.log_load")
         self._tailers = cluster.driver("tailers", "benchmarks.soak.log_load")
@@ -132,7 +133,7 @@ class Soak:
         """Start the load."""
         cluster, folder = self._cluster, str(self._folder)
         cluster.command("database", "create", DATABASE)
-        wait_for(lambda: prepare(cluster), "the tables are made")
+        wait_for(lambda: prepare(cluster, DATABASE), "the tables are made")
         _command(self._writers, "write", uri=cluster.uri, folder=folder, rate=APPENDS_PER_S, size=RECORD_BYTES)
         _command(self._tailers, "tail", uri=cluster.uri, folder=folder, tailers=TAILERS)
         for client in self._clients:
@@ -181,7 +182,7 @@ class Soak:
         seconds = time.monotonic() - self._began
         growth = judge_growth(cluster.samples(), KINDS, seconds)
         figures = self._end_load()
-        report = judge(cluster, self._shared)
+        report = judge_database(cluster, self._shared, Blame())
         for node in cluster.nodes.values():
             cluster.terminate(node)
         asyncio.run(raise_copies(cluster.uri))
@@ -233,9 +234,7 @@ class Soak:
             "appends_skipped": written["skipped"],
             "longest_s_between_appends": written["longest_s"],
             "tailer_reconnections": tailed["failed"],
-            "database_answered": self._shared.answered,
-            "database_unknown": self._shared.unknown,
-            "database_refused": self._shared.refused,
+            **{f"database_{result}": self._shared.stages.total(Kind, result) for result in Result},
         }
 
     def _restore_all(self) -> None:

@@ -9,6 +9,7 @@ from triplicate.kv.resp.core import key_commands
 
 TESTS = [
     "tests/unit/kv/resp/test_resp_conversation.py::test_compare_and_set_changes_a_key_only_if_it_has_the_value",
+    "tests/unit/benchmarks/histories/test_store_clients.py::test_the_history_of_a_server_is_linearizable_and_has_every_kind_of_operation",
 ]
 
 

@@ -11,6 +11,7 @@ from triplicate.kv.resp.store_runner import StoreRunner
 
 TESTS = [
     "tests/unit/kv/resp/test_command_handlers_transactions.py::test_a_change_of_a_watched_key_lets_exec_do_nothing",
+    "tests/unit/benchmarks/histories/test_store_clients.py::test_the_history_of_a_server_is_linearizable_and_has_every_kind_of_operation",
 ]
 
 

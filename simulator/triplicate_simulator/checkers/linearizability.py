@@ -13,7 +13,7 @@ Sources: J. Wing, C. Gong, "Testing and Verifying Concurrent Objects", 1993; G. 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -139,10 +139,15 @@ def apply_operation(value: Any, operation: RegisterOperation) -> tuple[bool, Any
             raise ValueError(f"no operation of kind {operation.kind!r} is known")
 
 
+Apply = Callable[[Any, RegisterOperation], tuple[bool, Any]]
+"""Whether an operation gives its result at a value, and the value after it. A value is hashable."""
+
+
 class _RegisterSearch:
     """The search of one register. Operations are numbered: those that returned by invocation, then the unknown ones."""
 
-    def __init__(self, operations: Sequence[RegisterOperation]) -> None:
+    def __init__(self, operations: Sequence[RegisterOperation], apply: Apply) -> None:
+        self.apply = apply
         ordered = sorted(operations, key=lambda operation: operation.begin)
         self.known = [operation for operation in ordered if operation.returned_s is not None]
         # An unknown read changes nothing and has no result.
@@ -177,7 +182,7 @@ class _RegisterSearch:
         waiting = self.candidates(0)
         while picked & self.goal != self.goal:
             for number in waiting:
-                fits, after = apply_operation(value, self.all[number])
+                fits, after = self.apply(value, self.all[number])
                 state = (picked | 1 << number, after)
                 if fits and state not in seen:
                     break
@@ -203,9 +208,15 @@ class _RegisterSearch:
         return SearchOutcome(decision, steps, tuple(self.all[number] for number in best), stuck_at)
 
 
-def decide(operations: Sequence[RegisterOperation], initial: Hashable, steps_max: int = STEPS_MAX) -> SearchOutcome:
-    """Whether an order explains all operations on one register whose first value was `initial`."""
-    return _RegisterSearch(operations).run(initial, steps_max)
+def decide(
+    operations: Sequence[RegisterOperation], initial: Hashable, steps_max: int = STEPS_MAX, apply: Apply = apply_operation
+) -> SearchOutcome:
+    """Whether an order explains all operations on one register whose first value was `initial`.
+
+    Args:
+        apply: what the operations do. Those of kind ``read`` change nothing.
+    """
+    return _RegisterSearch(operations, apply).run(initial, steps_max)
 
 
 def operations_of(history: History) -> dict[str, list[RegisterOperation]]:

@@ -46,6 +46,8 @@ class ReplicaSettings:
     report_interval_s: float = 1.0
     noop_wait_s: float = 0.05
     """Under load, the no-op that shows followers the last entry waits this long for the next entry."""
+    confirm_lead_s: float = 2.0
+    """A leader without its node in the metadata gives way if its log does not answer within this time."""
     retry_first_s: float = 0.05
     retry_longest_s: float = 2.0
     handicap_first_s: float = 1.0
@@ -383,19 +385,38 @@ class Replica:
         Without requests, a leader would not notice its replacement otherwise, and clients would still use it.
 
         Raises:
-            LogFenced: another node leads.
+            LogFenced: another node leads. ReplicaError: it is not known whether another node leads.
         """
         while True:
             try:
                 await self._election.lost()
-                await writer.noop()
+                await self._confirm_lead(writer)
                 if await self._election.recreate_leader_node(self.position):
-                    await writer.noop()
+                    await self._confirm_lead(writer)
             except (LogFenced, SessionExpired):
                 raise
             except MetadataError as error:
                 self._host.trace("replica.retry", log=self._log, during="watch sign", error=repr(error))
             await sleep(self._host.clock, self._settings.report_interval_s)
+
+    async def _confirm_lead(self, writer: LogWriter) -> None:
+        """Append to the log, which proves that no other node has taken it over.
+
+        A leader that is cut off from the bookies has no answer, not even that it is fenced. Clients that still reach it would wait there
+        instead of at its successor.
+
+        Raises:
+            LogFenced: another node leads. ReplicaError: the log does not answer in time.
+        """
+        limit_s = self._settings.confirm_lead_s
+        try:
+            async with timeout_at(deadline_after(self._host.clock, limit_s)):
+                await writer.noop()
+        except TimeoutError:
+            raise ReplicaError(
+                f"this node's sign as the leader of log {self._log!r} is gone, and the log has not answered for {limit_s:g} s: "
+                "another node may lead, and this one gives way"
+            ) from None
 
     async def _give_up(self, writer: LogWriter) -> None:
         """Give up the log: close it if all records are acknowledged, abandon it if an outcome is unknown."""

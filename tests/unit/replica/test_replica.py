@@ -359,6 +359,20 @@ def test_a_leader_whose_session_was_lost_puts_its_sign_up_again_and_leads_on() -
     play(body)
 
 
+def test_a_deposed_leader_whose_log_does_not_answer_gives_way() -> None:
+    async def scene(stage: Stage, members: list[Member]) -> None:
+        cut_off = Member(stage, "m0", [], settings=replace(QUICK, confirm_lead_s=0.05))
+        members.append(cut_off)
+        assert await leader_among(members) is cut_off
+        await cut_off.until(Role.LEADER)
+        for ledger in stage.bookies.ledgers.values():
+            ledger.held = []  # Its bookies are not reached, and their answers neither, that another writer has fenced the ledger.
+        await cut_off.tree.delete(f"{PATH}/leader")
+        await cut_off.until(Role.FOLLOWER)
+
+    group(0, scene)
+
+
 def test_a_machine_that_cannot_get_ready_is_asked_again() -> None:
     async def body(stage: Stage) -> None:
         await stage.logs().create("l", SMALL)

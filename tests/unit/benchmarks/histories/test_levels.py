@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.histories.levels import LevelHistory, Mark
+from benchmarks.histories.levels import Answer, LevelHistory, Mark
+from benchmarks.histories.stages import Kind, Result, Stages
 
 MARKS = [Mark(1, 10, 100.0), Mark(2, 11, 101.0), Mark(3, 12, 105.0)]
+NODE = ("127.0.0.1", 20001)
+
+
+def history() -> LevelHistory:
+    return LevelHistory(Kind.SQL_LEVELS, Stages(), list(MARKS))
 
 
 @pytest.mark.parametrize(
@@ -23,13 +29,34 @@ MARKS = [Mark(1, 10, 100.0), Mark(2, 11, 101.0), Mark(3, 12, 105.0)]
     ],
 )
 def test_a_read_has_the_marks_of_its_level(level: str, began_at: float, found: set[int], is_wrong: bool) -> None:
-    history = LevelHistory(list(MARKS))
-    history.judge(level, began_at, 4.0, MARKS[1], 0, frozenset(found), 20001)
-    assert bool(history.violations) is is_wrong
-    assert history.reads[level] == 1
+    read = history()
+    read.judge(level, began_at, 4.0, MARKS[1], 0, Answer(12, frozenset(found)), NODE)
+    assert bool(read.violations) is is_wrong
+    assert read.reads[level] == 1
 
 
 def test_a_session_sees_no_fewer_marks_than_before() -> None:
-    history = LevelHistory(list(MARKS))
-    history.judge("session", 200.0, 4.0, MARKS[0], 3, frozenset({1, 2}), 20001)
-    assert history.violations == ["a session saw 3 marks, and 2 later at port 20001"]
+    read = history()
+    read.judge("session", 200.0, 4.0, MARKS[0], 3, Answer(12, frozenset({1, 2})), NODE)
+    assert read.violations == [f"a session saw 3 marks, and 2 later at {NODE}"]
+
+
+@pytest.mark.parametrize("level", ["linearizable", "session", "bounded", "any"])
+def test_no_read_sees_a_part_of_a_batch(level: str) -> None:
+    read = history()
+    read.judge(level, 100.5, 4.0, MARKS[0], 0, Answer(12, frozenset({1, 2, 3}), is_torn=True), NODE)
+    assert len(read.violations) == 1
+
+
+def test_a_wrong_read_is_blamed_on_its_stage() -> None:
+    read = history()
+    for fault in ("killed", "stopped"):
+        read.stages.begin(fault)
+        read.judge("linearizable", 200.0, 0.0, None, 0, Answer(0, frozenset() if fault == "killed" else frozenset({1, 2, 3})), NODE)
+    read.refuse("STALE")
+    assert read.wrong == {1}
+    assert read.stages.counts == {
+        (1, Kind.SQL_LEVELS, Result.ANSWERED): 1,
+        (2, Kind.SQL_LEVELS, Result.ANSWERED): 1,
+        (2, Kind.SQL_LEVELS, Result.REFUSED): 1,
+    }
