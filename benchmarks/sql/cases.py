@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.ledger.processes import CaseFailed, Driver, Process
+from benchmarks.node_load import Peak
 from benchmarks.sql import pgbench
 from benchmarks.sql.pgbench import Load, UnreadableReport
 from benchmarks.sql.servers import DATABASE, LogTotals, SqlServer, postgres_programs
@@ -31,6 +33,7 @@ MANY_CONNECTIONS = 2_000
 FIRST_CONNECTIONS = 10
 """Connections that are opened and closed before memory is measured, so that what one connection loads once does not count."""
 SETTLE_S = 1.0
+KEYS_PER_RUN = 1_000 * pgbench.KEYS_PER_CLIENT
 LEDGER_CLIENTS = 64
 LEDGER_SHARE_OF_SECONDS = 0.5
 
@@ -75,16 +78,19 @@ class Bench:
 
     def __init__(self, turn: SqlTurn, load: Load, port: int, seconds: float) -> None:
         number = turn.runs
-        self._script = turn.folder / f"{number}-{load.script}.sql"
-        self._script.write_text(pgbench.SCRIPTS[load.script], encoding="utf-8")
+        parts = pgbench.parts(load.script)
+        self._names = [name for name, _ in parts]
+        scripts = [(turn.folder / f"{number}-{name}.sql", weight) for name, weight in parts]
+        for (path, _), name in zip(scripts, self._names, strict=True):
+            path.write_text(pgbench.SCRIPTS[name], encoding="utf-8")
         self._prefix = turn.folder / f"{number}-latencies"
-        keys = number * 100 * pgbench.KEYS_PER_CLIENT
-        load = Load(load.script, load.clients, load.protocol, load.has_latencies, {**load.variables, "n": 0, "base": keys})
-        program = turn.programs / "pgbench"
-        command = pgbench.command(program, load, self._script, seconds, port, DATABASE, self._prefix)
+        keys = number * KEYS_PER_RUN
+        load = dataclasses.replace(load, variables={**load.variables, "n": 0, "base": keys})
+        command = pgbench.command(turn.programs / "pgbench", load, scripts, seconds, port, DATABASE, self._prefix)
         self._limit_s = seconds + PGBENCH_LIMIT_S
         # It is no part of the server: its syncs, if any, are not slowed.
-        self._process = Process("pgbench", command, turn.folder / f"{number}-pgbench.log", stdout=subprocess.PIPE)
+        environment = {"PGOPTIONS": load.options} if load.options else {}
+        self._process = Process("pgbench", command, turn.folder / f"{number}-pgbench.log", stdout=subprocess.PIPE, environment=environment)
 
     @property
     def is_running(self) -> bool:
@@ -109,11 +115,12 @@ class Bench:
             report = pgbench.read_report(output.decode(errors="replace"))
         except UnreadableReport as error:
             raise CaseFailed(str(error)) from error
-        latencies: list[float] = []
+        lines: list[str] = []
         for path in self._prefix.parent.glob(f"{self._prefix.name}.*"):
-            latencies += pgbench.latencies_ms(path.read_text().splitlines())
+            lines += path.read_text().splitlines()
             path.unlink()
-        return {"per_s": report.per_s, "count": report.count, "failed": report.failed, **pgbench.percentiles(sorted(latencies))}
+        latencies = pgbench.latency_figures(pgbench.latencies_ms(lines), self._names)
+        return {"per_s": report.per_s, "count": report.count, "failed": report.failed, **latencies}
 
     def _why(self) -> str:
         lines = [line for line in self._process.log.read_text(errors="replace").splitlines() if "error" in line.lower()]
@@ -130,12 +137,23 @@ def processor_s(pids: list[int]) -> float:
     return total
 
 
-def reads(clients: int, protocol: str = "prepared", *, follower: bool = False) -> Case:
-    """Point reads of one row; with one client also their latencies."""
+def reads(
+    clients: int,
+    protocol: str = "prepared",
+    *,
+    follower: bool = False,
+    has_latencies: bool = False,
+    options: Callable[[SqlServer], str] | None = None,
+) -> Case:
+    """Point reads of one row.
+
+    Args:
+        options: parameters of the sessions at a server.
+    """
 
     def measure(turn: SqlTurn) -> Figures:
         port = turn.server.follower_port if follower else turn.server.leader_port
-        load = Load("read", clients, protocol, has_latencies=clients == 1)
+        load = Load("read", clients, protocol, has_latencies, options=options(turn.server) if options else "")
         node = [pid for at, pid in turn.server.nodes().items() if at == port]
         before = processor_s(node)
         figures = turn.run(load, port)
@@ -148,7 +166,7 @@ def reads(clients: int, protocol: str = "prepared", *, follower: bool = False) -
 
 
 def writes(script: str, clients: int) -> Case:
-    """Inserts or TPC-B on the leader, with the processor time of all nodes and bookies and the entries of the log."""
+    """Transactions on the leader, with the processor time of all nodes and bookies and the entries of the log."""
 
     def measure(turn: SqlTurn) -> Figures:
         server = turn.server
@@ -265,6 +283,28 @@ def idle_200(turn: SqlTurn) -> Figures:
             sizes.append(node.memory_info().rss)
         first, later = sizes[1] - sizes[0], (sizes[3] - sizes[2]) / LATER_CONNECTIONS * IDLE_CONNECTIONS
         return {"mb": max(first, later) / MEGABYTE, "first_mb": first / MEGABYTE, "later_mb": later / MEGABYTE}
+    finally:
+        driver.kill()
+
+
+def memory_200(turn: SqlTurn) -> Figures:
+    """The most resident memory of the leader's node while 200 connections run statements: reads, a transaction, a prepared statement.
+
+    It counts in all, with what the loads before have left.
+    """
+    port = turn.server.leader_port
+    pid = turn.server.nodes().get(port)
+    if pid is None:
+        raise CaseFailed("one process of this server does not hold all connections")
+    driver = connections(turn, "working connections")
+    try:
+        with Peak(pid) as peak:
+            _opened(driver, port, IDLE_CONNECTIONS)
+            answer = driver.ask("work", limit_s=CONNECTIONS_LIMIT_S)
+            time.sleep(SETTLE_S)
+        if answer["failure"]:
+            raise CaseFailed(f"{answer['served']} of {IDLE_CONNECTIONS} connections were served: {answer['failure']}")
+        return {"mb": peak.bytes / MEGABYTE, "more_mb": (peak.bytes - peak.first) / MEGABYTE}
     finally:
         driver.kill()
 
