@@ -18,6 +18,7 @@ import psutil
 from benchmarks.ledger.processes import CaseFailed, Driver, Process
 from benchmarks.node_load import Peak
 from benchmarks.sql import pgbench
+from benchmarks.sql.levels import LevelOfReads
 from benchmarks.sql.pgbench import Load, UnreadableReport
 from benchmarks.sql.servers import DATABASE, LogTotals, SqlServer, postgres_programs
 
@@ -33,6 +34,8 @@ MANY_CONNECTIONS = 2_000
 FIRST_CONNECTIONS = 10
 """Connections that are opened and closed before memory is measured, so that what one connection loads once does not count."""
 SETTLE_S = 1.0
+CONNECTING_S = 0.01
+"""Additional time of a load for each client's connection."""
 KEYS_PER_RUN = 1_000 * pgbench.KEYS_PER_CLIENT
 LEDGER_CLIENTS = 64
 LEDGER_SHARE_OF_SECONDS = 0.5
@@ -65,9 +68,9 @@ class SqlTurn:
             bench.stop()
 
     def start(self, load: Load, port: int, seconds: float | None = None) -> Bench:
-        """Start pgbench; `Bench.finish` waits for it."""
+        """Start pgbench; `Bench.finish` waits for it. Its time includes that of connecting, its rate does not."""
         self.runs += 1
-        return Bench(self, load, port, self.seconds if seconds is None else seconds)
+        return Bench(self, load, port, (self.seconds if seconds is None else seconds) + load.clients * CONNECTING_S)
 
 
 Case = Callable[[SqlTurn], Figures]
@@ -143,17 +146,13 @@ def reads(
     *,
     follower: bool = False,
     has_latencies: bool = False,
-    options: Callable[[SqlServer], str] | None = None,
+    level: LevelOfReads | None = None,
 ) -> Case:
-    """Point reads of one row.
-
-    Args:
-        options: parameters of the sessions at a server.
-    """
+    """Point reads of one row, at a level; without one as the server reads by default."""
 
     def measure(turn: SqlTurn) -> Figures:
         port = turn.server.follower_port if follower else turn.server.leader_port
-        load = Load("read", clients, protocol, has_latencies, options=options(turn.server) if options else "")
+        load = Load("read", clients, protocol, has_latencies, options=level.options(turn.server.position()) if level else "")
         node = [pid for at, pid in turn.server.nodes().items() if at == port]
         before = processor_s(node)
         figures = turn.run(load, port)
@@ -322,17 +321,20 @@ def connections_2000(turn: SqlTurn) -> Figures:
         driver.kill()
 
 
-def plain_sqlite(turn: SqlTurn, *, writes_only: bool) -> dict[str, Figures]:
-    """All cases of the program `plain_sqlite`."""
-    command = [sys.executable, "-m", "benchmarks.sql.plain_sqlite", str(turn.folder), str(turn.seconds)]
-    command += ["--writes-only"] if writes_only else []
-    log = turn.folder / "plain-sqlite.log"
-    process = Process("plain SQLite", command, log, stdout=subprocess.PIPE, environment=turn.server.environment)
-    try:
-        output, _ = process.popen.communicate(timeout=3 * turn.seconds + PGBENCH_LIMIT_S)
-    finally:
-        process.kill()
-    if process.popen.returncode:
-        raise CaseFailed(f"plain SQLite: {process.last_words()}")
-    found: dict[str, Figures] = json.loads(output)
-    return found
+def plain_sqlite(name: str) -> Case:
+    """A case of the program `plain_sqlite`."""
+
+    def measure(turn: SqlTurn) -> Figures:
+        command = [sys.executable, "-m", "benchmarks.sql.plain_sqlite", str(turn.folder / name), str(turn.seconds), name]
+        log = turn.folder / f"plain-sqlite-{name}.log"
+        process = Process("plain SQLite", command, log, stdout=subprocess.PIPE, environment=turn.server.environment)
+        try:
+            output, _ = process.popen.communicate(timeout=turn.seconds + PGBENCH_LIMIT_S)
+        finally:
+            process.kill()
+        if process.popen.returncode:
+            raise CaseFailed(f"plain SQLite: {process.last_words()}")
+        found: Figures = json.loads(output)
+        return found
+
+    return measure

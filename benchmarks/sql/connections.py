@@ -1,7 +1,8 @@
 """A program: many connections to one server, over sockets with as little memory and processor time of their own as possible.
 
 Reads one JSON object per line and answers with one: ``{"do": "open", "port": …, "database": …, "count": …}`` opens connections,
-``{"do": "read"}`` runs a point read on each of them, ``{"do": "work"}`` some statements and a prepared one, ``{"do": "close"}`` closes them.
+``{"do": "read"}`` runs a point read on each of them, ``{"do": "work"}`` some statements and a prepared one, and ``{"do": "close"}`` closes
+them.
 Source: PostgreSQL 15 documentation, "Message Formats".
 """
 

@@ -76,6 +76,8 @@ TABLES = (
     "CREATE TABLE inserted (id bigint PRIMARY KEY, name text NOT NULL)",
     LOADED,
     "CREATE TABLE probed (id bigint PRIMARY KEY, name text NOT NULL)",
+    "CREATE TABLE handed (id bigint PRIMARY KEY, name text NOT NULL)",
+    "CREATE TABLE copied (id bigint PRIMARY KEY, name text NOT NULL, price double precision, note text)",
     "CREATE TABLE branches (bid integer PRIMARY KEY, bbalance integer NOT NULL)",
     "CREATE TABLE tellers (tid integer PRIMARY KEY, bid integer NOT NULL, tbalance integer NOT NULL)",
     "CREATE TABLE accounts (aid integer PRIMARY KEY, bid integer NOT NULL, abalance integer NOT NULL, filler text NOT NULL)",
