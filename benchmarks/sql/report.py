@@ -34,8 +34,12 @@ FIGURES = {
     "snapshot_s": "s for a snapshot",
     "short_s": "s, short log",
     "long_s": "s, long log",
+    "short_cpu_s": "s of processor until then, short log",
+    "long_cpu_s": "s of processor until then, long log",
     "short_copy_s": "s for a new copy, short log",
     "long_copy_s": "s for a new copy, long log",
+    "short_copy_cpu_s": "s of processor for a new copy, short log",
+    "long_copy_cpu_s": "s of processor for a new copy, long log",
     "short_log_mb": "MB of the short log",
     "long_log_mb": "MB of the long log",
     "mb": "MB",
@@ -167,12 +171,15 @@ def function_rows(functions: Sequence[FunctionShare]) -> Iterator[list[str]]:
 def document(
     runs: Runs, stages: Mapping[str, Mapping[str, float]], functions: Mapping[str, Sequence[FunctionShare]], about: Mapping[str, object]
 ) -> str:
-    """The whole report."""
+    """The whole report. Targets whose case is no part of the run are left out."""
     parts = ["# The SQL layer: before, now, PostgreSQL, plain SQLite\n"]
     parts += ["\n".join(f"- {name}: {value}" for name, value in about.items()) + "\n"]
     heading: tuple[str, ...] = ("target", "before", "now", "now / before", "wanted", "ratio", "")
-    parts += ["## Targets\n", markdown(heading, [target_row(target, runs) for target in TARGETS])]
-    parts += ["## Missed\n", "\n".join(missed_lines(runs)) + "\n"]
+    planned = {run.case for run in runs.runs}
+    shown = [target for target in TARGETS if target.measured.case in planned]
+    parts += ["## Targets\n", markdown(heading, [target_row(target, runs) for target in shown])]
+    missed = list(missed_lines(runs))
+    parts += ["## Missed\n", "\n".join(missed) + "\n"] if missed else []
     heading = ("case", "figure", "before", "now", "now / before", SIDES[POSTGRES], f"now / {SIDES[POSTGRES]}", SIDES[SQLITE])
     parts += ["## Cases\n", markdown(heading, list(case_rows(runs)))]
     if stages:

@@ -216,12 +216,13 @@ class Nodes(SqlServer):
         self.cluster.send(name, signal.SIGKILL)
         wait_for(lambda: name not in self.cluster.processes(), f"{name} has ended", START_LIMIT_S)
 
-    def start_node(self, name: str, port: int | None = None) -> None:
-        """Start a node without waiting: one of the cluster's again, or with a port a new one that has no files."""
+    def start_node(self, name: str, port: int | None = None) -> int:
+        """Start a node without waiting: one of the cluster's again, or with a port a new one that has no files. Returns its process id."""
         own = ["--config", str(self.folder / "c" / name / "node.toml")]
         new = ["--metadata", self.cluster.uri, "--node-id", name, "--directory", str(self.folder / name), "--port", str(port)]
         command = [sys.executable, "-m", "triplicate.cli.main", "node", *(own if port is None else new)]
         self._started[name] = Process(name, command, self.folder / f"{name}.log", environment=self.environment)
+        return self._started[name].pid
 
     def position(self) -> int:
         with self.connect() as connection:

@@ -33,6 +33,13 @@ def test_missed_targets_are_listed_with_what_was_wanted_and_by_how_much() -> Non
     assert text.index("## Missed") < text.index("missed by 25 %", text.index("## Missed")) < text.index("## Cases")
 
 
+def test_targets_of_cases_that_are_no_part_of_the_run_are_left_out() -> None:
+    text = document(Runs([Run(NOW, "memory_200", 1, {"mb": 90.0})]), {}, {}, {})
+    assert "memory of a leader with 200 working connections" in text
+    assert "COPY" not in text
+    assert "## Missed" not in text
+
+
 def test_a_target_that_was_not_run_says_why() -> None:
     assert row_of("copy_rows")[-1] == "not run: copy of now: this release refuses COPY"
 
