@@ -99,7 +99,7 @@ def resources(cluster: LocalCluster) -> dict[str, dict[str, float]]:
 
 
 def for_each_copy(empty: Mapping[str, Mapping[str, float]], full: Mapping[str, Mapping[str, float]], copies: Mapping[str, int]) -> Figures:
-    """What a copy adds to its node, the mean over all nodes: memory, open files and processor time while nobody asks."""
+    """The addition of a copy to its node, as the mean over all nodes: memory, open files and processor time while nobody asks."""
     count = sum(copies.values())
     added = {
         key: sum(full[name][key] - empty[name][key] for name in copies) / count for key in ("rss_mib", "open_files", "idle_cpu_percent")

@@ -57,7 +57,7 @@ def execute(name: str, parameter: str) -> bytes:
 
 
 def work(number: int) -> list[bytes]:
-    """What a connection of that number asks one after another: reads, a transaction, a statement prepared and executed twice."""
+    """The messages of the connection of that number, one after another: reads, a transaction, a statement prepared and executed twice."""
     account = number % ACCOUNTS + 1
     return [
         query(f"SELECT name FROM filled WHERE id = {number % ROWS + 1}"),

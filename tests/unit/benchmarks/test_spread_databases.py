@@ -1,4 +1,4 @@
-"""What a copy costs its node is the mean over all nodes, and leaders are even when no node leads a tenth more than another."""
+"""The cost of a copy to its node is the mean over all nodes, and leaders are even when no node leads a tenth more than another."""
 
 from __future__ import annotations
 
