@@ -22,6 +22,7 @@ PROTOCOL = 196608
 OPENED_AT_ONCE = 50
 READ_AT_ONCE = 200
 """With all at once, the node's event loop serves nobody else for seconds on a busy machine, and followers take its silence for its end."""
+WORKING_AT_ONCE = 50
 ANSWER_LIMIT_S = 60.0
 READY = ord("Z")
 FAILURE = ord("E")
@@ -112,7 +113,6 @@ class Lines:
     def __init__(self) -> None:
         self._lines: list[Line] = []
         self._opening = asyncio.Semaphore(OPENED_AT_ONCE)
-        self._reading = asyncio.Semaphore(READ_AT_ONCE)
 
     async def open(self, port: int, database: str, count: int) -> dict[str, Any]:
         began = time.perf_counter()
@@ -133,22 +133,22 @@ class Lines:
             return ""
 
     async def read(self) -> dict[str, Any]:
-        return await self._ask_all(lambda number: work(number)[:1])
+        return await self._ask_all(lambda number: work(number)[:1], READ_AT_ONCE)
 
     async def work(self) -> dict[str, Any]:
-        return await self._ask_all(work)
+        return await self._ask_all(work, WORKING_AT_ONCE)
 
-    async def _ask_all(self, messages: Callable[[int], list[bytes]]) -> dict[str, Any]:
+    async def _ask_all(self, messages: Callable[[int], list[bytes]], at_once: int) -> dict[str, Any]:
         """Ask on each connection what belongs to its number."""
-        began = time.perf_counter()
-        outcomes = await asyncio.gather(*(self._ask_one(line, messages(number)) for number, line in enumerate(self._lines)))
+        began, places = time.perf_counter(), asyncio.Semaphore(at_once)
+        outcomes = await asyncio.gather(*(self._ask_one(line, messages(number), places) for number, line in enumerate(self._lines)))
         failures = [text for text in outcomes if text]
         seconds = time.perf_counter() - began
         return {"served": len(outcomes) - len(failures), "seconds": seconds, "failure": failures[0] if failures else ""}
 
-    async def _ask_one(self, line: Line, messages: list[bytes]) -> str:
+    async def _ask_one(self, line: Line, messages: list[bytes], places: asyncio.Semaphore) -> str:
         try:
-            async with self._reading, asyncio.timeout(ANSWER_LIMIT_S):
+            async with places, asyncio.timeout(ANSWER_LIMIT_S):
                 for message in messages:
                     await line.ask(message)
         except (OSError, EOFError, ServerRefused) as error:
