@@ -65,8 +65,9 @@ fuzz: $(READY) ## Feed N (200000) damaged inputs to every decoder; build/fuzz/
 bench: $(READY) ## Measure the ledger layer beside Apache's (45 minutes; QUICK=1: 10); table and build/bench/ledger.json
 	@$(BIN)/python -m benchmarks.ledger.run $(if $(QUICK),--quick)
 
-bench-sql: $(READY) ## Measure the SQL layer before and now beside PostgreSQL and SQLite (20 minutes; QUICK=1: 6; SECONDS); build/bench/sql.md
-	@$(BIN)/python -m benchmarks.sql.run $(if $(QUICK),--quick) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BEFORE),--before $(BEFORE))
+bench-sql: $(READY) ## Measure the SQL layer before and now beside PostgreSQL and SQLite (25 minutes; QUICK=1: 6; SECONDS; ONLY=cases; SIDES); build/bench/sql.md
+	@$(BIN)/python -m benchmarks.sql.run $(if $(QUICK),--quick) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BEFORE),--before $(BEFORE)) \
+		$(if $(ONLY),--only $(ONLY)) $(if $(SIDES),--sides $(SIDES))
 
 bench-tls: $(READY) ## Measure appends and point reads in clear and over TLS on the same bookies; build/bench/tls_price.json
 	@$(BIN)/python -m benchmarks.tls_price

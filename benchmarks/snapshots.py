@@ -151,9 +151,10 @@ async def log_bytes(client: Client) -> int:
     return await logs.snapshots(log).size_since(0)
 
 
-async def snapshot(client: Client) -> Snapshot:
+async def snapshot(client: Client, database: str = NAME) -> Snapshot:
+    """Request a snapshot at the end of a database's log, and wait until it is listed."""
     logs = Logs(client)
-    log = (await database_info(client, NAME)).log
+    log = (await database_info(client, database)).log
     door, position = logs.snapshots(log), await logs.end_offset(log)
     listed = await door.want(position)
     async with asyncio.timeout(WAIT_S):

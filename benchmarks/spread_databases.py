@@ -1,4 +1,4 @@
-"""Many databases on three nodes: the time until all are served, the memory of each node, and how their leaders spread.
+"""Many databases on three nodes: the time until all are served, what each copy costs a node, and how their leaders spread.
 
 Usage: python -m benchmarks.spread_databases [--databases N] [--copies N] [--directory DIR]
 
@@ -13,7 +13,7 @@ import argparse
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,9 @@ NODES = ("node-1", "node-2", "node-3")
 POLL_S = 1.0
 LIMIT_S = 1800.0
 CREATED_AT_ONCE = 8
+IDLE_S = 5.0
+
+Figures = dict[str, float]
 
 
 def facts_of(cluster: LocalCluster) -> list[PlacedReplica]:
@@ -72,9 +75,36 @@ def are_even(nodes: tuple[str, ...]) -> Callable[[list[PlacedReplica]], bool]:
     return check
 
 
-def memory(cluster: LocalCluster) -> dict[str, float]:
-    """Resident memory of each node, MiB."""
-    return {name: round(psutil.Process(cluster.running[name].process.pid).memory_info().rss / 2**20, 1) for name in NODES}
+def processes(cluster: LocalCluster) -> dict[str, psutil.Process]:
+    """All processes of the cluster by name."""
+    return {name: psutil.Process(one.process.pid) for name, one in sorted(cluster.running.items())}
+
+
+def resources(cluster: LocalCluster) -> dict[str, dict[str, float]]:
+    """Resident memory in MiB, open files and threads of each process, and its processor time in percent of a core while nobody asks."""
+    found = processes(cluster)
+    before = {name: sum(process.cpu_times()[:2]) for name, process in found.items()}
+    began = time.perf_counter()
+    time.sleep(IDLE_S)
+    took = time.perf_counter() - began
+    return {
+        name: {
+            "rss_mib": round(process.memory_info().rss / 2**20, 1),
+            "open_files": process.num_fds(),
+            "threads": process.num_threads(),
+            "idle_cpu_percent": round((sum(process.cpu_times()[:2]) - before[name]) / took * 100, 1),
+        }
+        for name, process in found.items()
+    }
+
+
+def for_each_copy(empty: Mapping[str, Mapping[str, float]], full: Mapping[str, Mapping[str, float]], copies: Mapping[str, int]) -> Figures:
+    """The addition of a copy to its node, as the mean over all nodes: memory, open files and processor time while nobody asks."""
+    count = sum(copies.values())
+    added = {
+        key: sum(full[name][key] - empty[name][key] for name in copies) / count for key in ("rss_mib", "open_files", "idle_cpu_percent")
+    }
+    return {key: round(value, 3) for key, value in added.items()}
 
 
 def create_all(cluster: LocalCluster, count: int, placement: Placement) -> float:
@@ -91,13 +121,15 @@ def create_all(cluster: LocalCluster, count: int, placement: Placement) -> float
 
 def measure(cluster: LocalCluster, count: int, copies_of_each: int) -> dict[str, Any]:
     figures: dict[str, Any] = {"databases": count, "copies": copies_of_each, "load_average_before": load_average()}
-    figures["empty_nodes_rss_mib"] = memory(cluster)
+    figures["empty"] = resources(cluster)
     figures["created_s"] = create_all(cluster, count, Placement(copies=None if copies_of_each >= len(NODES) else copies_of_each))
     say(f"{count} databases are made in {figures['created_s']} s")
     figures["until_all_are_served_s"] = waited(cluster, are_served(count, copies_of_each), "all databases are served")
     figures["until_leaders_are_even_s"] = waited(cluster, are_even(NODES), "leaders are even")
     found = facts_of(cluster)
-    figures |= {"leaders": leaders(found), "copies_on": copies(found), "nodes_rss_mib": memory(cluster)}
+    figures |= {"leaders": leaders(found), "copies_on": copies(found), "full": resources(cluster)}
+    figures["for_each_copy"] = for_each_copy(figures["empty"], figures["full"], figures["copies_on"])
+    say(f"each copy adds {figures['for_each_copy']}")
     for name in NODES:
         stop(cluster, name, kill=True)
     began = time.perf_counter()
@@ -109,7 +141,7 @@ def measure(cluster: LocalCluster, count: int, copies_of_each: int) -> dict[str,
         "until_all_are_served_s": served_s,
         "until_leaders_are_even_s": even_s,
         "seconds": round(time.perf_counter() - began, 1),
-        "nodes_rss_mib": memory(cluster),
+        "then": resources(cluster),
     }
     if copies_of_each < len(NODES):
         with_client(cluster.folder.metadata_uri, lambda client: drain_node(client, NODES[0]))

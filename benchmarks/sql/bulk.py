@@ -1,10 +1,11 @@
-"""Many rows in one transaction: COPY, and executemany over pipelined messages."""
+"""Many rows in one transaction: COPY, INSERT of many rows, and executemany over pipelined messages."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import asyncpg
 import psycopg
@@ -16,10 +17,14 @@ from benchmarks.sql.servers import DATABASE, USER
 
 ROWS = 20_000
 """Rows of one transaction."""
+ROWS_OF_STATEMENT = 1_000
+"""Rows of one INSERT of many."""
 LIMIT_S = 60.0
 NAME = "a name of some length"
 EMPTIED = ("DROP TABLE loaded", LOADED)
 """A DELETE of the rows of a long case has more changes than a transaction may have."""
+
+Made = TypeVar("Made")
 
 
 def batches(seconds: float) -> Iterator[int]:
@@ -35,23 +40,57 @@ def batches(seconds: float) -> Iterator[int]:
 
 def copy(turn: SqlTurn) -> Figures:
     """COPY FROM STDIN in the text format, with psycopg."""
+    try:
+        return _loaded(turn, _lines, _copy)
+    except psycopg.errors.FeatureNotSupported:
+        raise CaseFailed("this release refuses COPY") from None
+
+
+def insert_rows(turn: SqlTurn) -> Figures:
+    """INSERT with 1,000 rows of parameters each, prepared, with psycopg."""
+    return _loaded(turn, _values, _insert)
+
+
+def _loaded(turn: SqlTurn, made: Callable[[range], Made], load: Callable[[psycopg.Connection[Any], Made], None]) -> Figures:
+    """Load one transaction after another into an empty table. The time of making the rows does not count."""
     with turn.server.connect() as connection:
         for statement in EMPTIED:
             connection.execute(statement)
         loaded, spent = 0, 0.0
         try:
             for first in batches(turn.seconds):
-                lines = "".join(f"{key}\t{NAME}\n" for key in range(first, first + ROWS)).encode()
+                rows = made(range(first, first + ROWS))
                 began = time.perf_counter()
-                with connection.cursor() as cursor, cursor.copy("COPY loaded (id, name) FROM STDIN") as stream:
-                    stream.write(lines)
+                load(connection, rows)
                 spent += time.perf_counter() - began
                 loaded += ROWS
         except psycopg.errors.FeatureNotSupported:
-            raise CaseFailed("this release refuses COPY") from None
+            raise
         except psycopg.Error as error:
-            raise CaseFailed(f"COPY: {error}") from error
+            raise CaseFailed(f"many rows: {error}") from error
     return {"per_s": loaded / spent, "count": loaded}
+
+
+def _lines(keys: range) -> bytes:
+    return "".join(f"{key}\t{NAME}\n" for key in keys).encode()
+
+
+def _copy(connection: psycopg.Connection[Any], lines: bytes) -> None:
+    with connection.cursor() as cursor, cursor.copy("COPY loaded (id, name) FROM STDIN") as stream:
+        stream.write(lines)
+
+
+def _values(keys: range) -> list[list[int | str]]:
+    """The parameters of each statement."""
+    starts = range(0, len(keys), ROWS_OF_STATEMENT)
+    return [[value for key in keys[start : start + ROWS_OF_STATEMENT] for value in (key, NAME)] for start in starts]
+
+
+def _insert(connection: psycopg.Connection[Any], statements: list[list[int | str]]) -> None:
+    with connection.transaction():
+        for values in statements:
+            text = f"INSERT INTO loaded VALUES {', '.join(['(%s, %s)'] * (len(values) // 2))}"
+            connection.execute(text.encode(), values, prepare=True)
 
 
 def executemany(turn: SqlTurn) -> Figures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import subprocess
@@ -15,7 +16,9 @@ from pathlib import Path
 import psutil
 
 from benchmarks.ledger.processes import CaseFailed, Driver, Process
+from benchmarks.node_load import Peak
 from benchmarks.sql import pgbench
+from benchmarks.sql.levels import LevelOfReads
 from benchmarks.sql.pgbench import Load, UnreadableReport
 from benchmarks.sql.servers import DATABASE, LogTotals, SqlServer, postgres_programs
 
@@ -31,6 +34,9 @@ MANY_CONNECTIONS = 2_000
 FIRST_CONNECTIONS = 10
 """Connections that are opened and closed before memory is measured, so that what one connection loads once does not count."""
 SETTLE_S = 1.0
+CONNECTING_S = 0.01
+"""Additional time of a load for each client's connection."""
+KEYS_PER_RUN = 1_000 * pgbench.KEYS_PER_CLIENT
 LEDGER_CLIENTS = 64
 LEDGER_SHARE_OF_SECONDS = 0.5
 
@@ -62,9 +68,9 @@ class SqlTurn:
             bench.stop()
 
     def start(self, load: Load, port: int, seconds: float | None = None) -> Bench:
-        """Start pgbench; `Bench.finish` waits for it."""
+        """Start pgbench; `Bench.finish` waits for it. Its time includes that of connecting, its rate does not."""
         self.runs += 1
-        return Bench(self, load, port, self.seconds if seconds is None else seconds)
+        return Bench(self, load, port, (self.seconds if seconds is None else seconds) + load.clients * CONNECTING_S)
 
 
 Case = Callable[[SqlTurn], Figures]
@@ -75,16 +81,19 @@ class Bench:
 
     def __init__(self, turn: SqlTurn, load: Load, port: int, seconds: float) -> None:
         number = turn.runs
-        self._script = turn.folder / f"{number}-{load.script}.sql"
-        self._script.write_text(pgbench.SCRIPTS[load.script], encoding="utf-8")
+        parts = pgbench.parts(load.script)
+        self._names = [name for name, _ in parts]
+        scripts = [(turn.folder / f"{number}-{name}.sql", weight) for name, weight in parts]
+        for (path, _), name in zip(scripts, self._names, strict=True):
+            path.write_text(pgbench.SCRIPTS[name], encoding="utf-8")
         self._prefix = turn.folder / f"{number}-latencies"
-        keys = number * 100 * pgbench.KEYS_PER_CLIENT
-        load = Load(load.script, load.clients, load.protocol, load.has_latencies, {**load.variables, "n": 0, "base": keys})
-        program = turn.programs / "pgbench"
-        command = pgbench.command(program, load, self._script, seconds, port, DATABASE, self._prefix)
+        keys = number * KEYS_PER_RUN
+        load = dataclasses.replace(load, variables={**load.variables, "n": 0, "base": keys})
+        command = pgbench.command(turn.programs / "pgbench", load, scripts, seconds, port, DATABASE, self._prefix)
         self._limit_s = seconds + PGBENCH_LIMIT_S
         # It is no part of the server: its syncs, if any, are not slowed.
-        self._process = Process("pgbench", command, turn.folder / f"{number}-pgbench.log", stdout=subprocess.PIPE)
+        environment = {"PGOPTIONS": load.options} if load.options else {}
+        self._process = Process("pgbench", command, turn.folder / f"{number}-pgbench.log", stdout=subprocess.PIPE, environment=environment)
 
     @property
     def is_running(self) -> bool:
@@ -109,11 +118,12 @@ class Bench:
             report = pgbench.read_report(output.decode(errors="replace"))
         except UnreadableReport as error:
             raise CaseFailed(str(error)) from error
-        latencies: list[float] = []
+        lines: list[str] = []
         for path in self._prefix.parent.glob(f"{self._prefix.name}.*"):
-            latencies += pgbench.latencies_ms(path.read_text().splitlines())
+            lines += path.read_text().splitlines()
             path.unlink()
-        return {"per_s": report.per_s, "count": report.count, "failed": report.failed, **pgbench.percentiles(sorted(latencies))}
+        latencies = pgbench.latency_figures(pgbench.latencies_ms(lines), self._names)
+        return {"per_s": report.per_s, "count": report.count, "failed": report.failed, **latencies}
 
     def _why(self) -> str:
         lines = [line for line in self._process.log.read_text(errors="replace").splitlines() if "error" in line.lower()]
@@ -130,12 +140,19 @@ def processor_s(pids: list[int]) -> float:
     return total
 
 
-def reads(clients: int, protocol: str = "prepared", *, follower: bool = False) -> Case:
-    """Point reads of one row; with one client also their latencies."""
+def reads(
+    clients: int,
+    protocol: str = "prepared",
+    *,
+    follower: bool = False,
+    has_latencies: bool = False,
+    level: LevelOfReads | None = None,
+) -> Case:
+    """Point reads of one row, at a level; without one as the server reads by default."""
 
     def measure(turn: SqlTurn) -> Figures:
         port = turn.server.follower_port if follower else turn.server.leader_port
-        load = Load("read", clients, protocol, has_latencies=clients == 1)
+        load = Load("read", clients, protocol, has_latencies, options=level.options(turn.server.position()) if level else "")
         node = [pid for at, pid in turn.server.nodes().items() if at == port]
         before = processor_s(node)
         figures = turn.run(load, port)
@@ -148,7 +165,7 @@ def reads(clients: int, protocol: str = "prepared", *, follower: bool = False) -
 
 
 def writes(script: str, clients: int) -> Case:
-    """Inserts or TPC-B on the leader, with the processor time of all nodes and bookies and the entries of the log."""
+    """Transactions on the leader, with the processor time of all nodes and bookies and the entries of the log."""
 
     def measure(turn: SqlTurn) -> Figures:
         server = turn.server
@@ -269,6 +286,28 @@ def idle_200(turn: SqlTurn) -> Figures:
         driver.kill()
 
 
+def memory_200(turn: SqlTurn) -> Figures:
+    """The most resident memory of the leader's node while 200 connections run statements: reads, a transaction, a prepared statement.
+
+    It counts in all, with what the loads before have left.
+    """
+    port = turn.server.leader_port
+    pid = turn.server.nodes().get(port)
+    if pid is None:
+        raise CaseFailed("one process of this server does not hold all connections")
+    driver = connections(turn, "working connections")
+    try:
+        with Peak(pid) as peak:
+            _opened(driver, port, IDLE_CONNECTIONS)
+            answer = driver.ask("work", limit_s=CONNECTIONS_LIMIT_S)
+            time.sleep(SETTLE_S)
+        if answer["failure"]:
+            raise CaseFailed(f"{answer['served']} of {IDLE_CONNECTIONS} connections were served: {answer['failure']}")
+        return {"mb": peak.bytes / MEGABYTE, "more_mb": (peak.bytes - peak.first) / MEGABYTE}
+    finally:
+        driver.kill()
+
+
 def connections_2000(turn: SqlTurn) -> Figures:
     """2,000 connections to one node, and one read on each of them, 200 at once."""
     driver = connections(turn, "many connections")
@@ -282,17 +321,20 @@ def connections_2000(turn: SqlTurn) -> Figures:
         driver.kill()
 
 
-def plain_sqlite(turn: SqlTurn, *, writes_only: bool) -> dict[str, Figures]:
-    """All cases of the program `plain_sqlite`."""
-    command = [sys.executable, "-m", "benchmarks.sql.plain_sqlite", str(turn.folder), str(turn.seconds)]
-    command += ["--writes-only"] if writes_only else []
-    log = turn.folder / "plain-sqlite.log"
-    process = Process("plain SQLite", command, log, stdout=subprocess.PIPE, environment=turn.server.environment)
-    try:
-        output, _ = process.popen.communicate(timeout=3 * turn.seconds + PGBENCH_LIMIT_S)
-    finally:
-        process.kill()
-    if process.popen.returncode:
-        raise CaseFailed(f"plain SQLite: {process.last_words()}")
-    found: dict[str, Figures] = json.loads(output)
-    return found
+def plain_sqlite(name: str) -> Case:
+    """A case of the program `plain_sqlite`."""
+
+    def measure(turn: SqlTurn) -> Figures:
+        command = [sys.executable, "-m", "benchmarks.sql.plain_sqlite", str(turn.folder / name), str(turn.seconds), name]
+        log = turn.folder / f"plain-sqlite-{name}.log"
+        process = Process("plain SQLite", command, log, stdout=subprocess.PIPE, environment=turn.server.environment)
+        try:
+            output, _ = process.popen.communicate(timeout=turn.seconds + PGBENCH_LIMIT_S)
+        finally:
+            process.kill()
+        if process.popen.returncode:
+            raise CaseFailed(f"plain SQLite: {process.last_words()}")
+        found: Figures = json.loads(output)
+        return found
+
+    return measure

@@ -1,7 +1,8 @@
 """A program: many connections to one server, over sockets with as little memory and processor time of their own as possible.
 
 Reads one JSON object per line and answers with one: ``{"do": "open", "port": …, "database": …, "count": …}`` opens connections,
-``{"do": "read"}`` runs a point read on each of them, ``{"do": "close"}`` closes them.
+``{"do": "read"}`` runs a point read on each of them, ``{"do": "work"}`` some statements and a prepared one, and ``{"do": "close"}`` closes
+them.
 Source: PostgreSQL 15 documentation, "Message Formats".
 """
 
@@ -15,12 +16,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from benchmarks.sql.pgbench import ROWS
+from benchmarks.sql.pgbench import ACCOUNTS, ROWS
 
 PROTOCOL = 196608
 OPENED_AT_ONCE = 50
 READ_AT_ONCE = 200
 """With all at once, the node's event loop serves nobody else for seconds on a busy machine, and followers take its silence for its end."""
+WORKING_AT_ONCE = 50
 ANSWER_LIMIT_S = 60.0
 READY = ord("Z")
 FAILURE = ord("E")
@@ -36,8 +38,39 @@ def startup(database: str) -> bytes:
 
 
 def query(text: str) -> bytes:
-    body = text.encode() + b"\0"
-    return b"Q" + struct.pack("!i", len(body) + 4) + body
+    return _message(b"Q", text.encode() + b"\0")
+
+
+def _message(kind: bytes, body: bytes) -> bytes:
+    return kind + struct.pack("!i", len(body) + 4) + body
+
+
+def prepare(name: str, text: str) -> bytes:
+    """Parse and Sync."""
+    return _message(b"P", f"{name}\0{text}\0".encode() + struct.pack("!h", 0)) + _message(b"S", b"")
+
+
+def execute(name: str, parameter: str) -> bytes:
+    """Bind with one parameter in text, Execute and Sync."""
+    value = parameter.encode()
+    body = f"\0{name}\0".encode() + struct.pack("!hhi", 0, 1, len(value)) + value + struct.pack("!h", 0)
+    return _message(b"B", body) + _message(b"E", b"\0" + struct.pack("!i", 0)) + _message(b"S", b"")
+
+
+def work(number: int) -> list[bytes]:
+    """The messages of the connection of that number, one after another: reads, a transaction, a statement prepared and executed twice."""
+    account = number % ACCOUNTS + 1
+    return [
+        query(f"SELECT name FROM filled WHERE id = {number % ROWS + 1}"),
+        query("SELECT aid, bid, abalance, filler FROM accounts WHERE aid <= 200"),
+        query("BEGIN"),
+        query(f"UPDATE accounts SET abalance = abalance + 1 WHERE aid = {account}"),
+        query(f"SELECT abalance FROM accounts WHERE aid = {account}"),
+        query("COMMIT"),
+        prepare("kept", "SELECT abalance, filler FROM accounts WHERE aid = $1"),
+        execute("kept", str(account)),
+        execute("kept", str(account)),
+    ]
 
 
 class Line:
@@ -80,7 +113,6 @@ class Lines:
     def __init__(self) -> None:
         self._lines: list[Line] = []
         self._opening = asyncio.Semaphore(OPENED_AT_ONCE)
-        self._reading = asyncio.Semaphore(READ_AT_ONCE)
 
     async def open(self, port: int, database: str, count: int) -> dict[str, Any]:
         began = time.perf_counter()
@@ -101,16 +133,24 @@ class Lines:
             return ""
 
     async def read(self) -> dict[str, Any]:
-        began = time.perf_counter()
-        outcomes = await asyncio.gather(*(self._read_one(line, number) for number, line in enumerate(self._lines)))
+        return await self._ask_all(lambda number: work(number)[:1], READ_AT_ONCE)
+
+    async def work(self) -> dict[str, Any]:
+        return await self._ask_all(work, WORKING_AT_ONCE)
+
+    async def _ask_all(self, messages: Callable[[int], list[bytes]], at_once: int) -> dict[str, Any]:
+        """Ask on each connection what belongs to its number."""
+        began, places = time.perf_counter(), asyncio.Semaphore(at_once)
+        outcomes = await asyncio.gather(*(self._ask_one(line, messages(number), places) for number, line in enumerate(self._lines)))
         failures = [text for text in outcomes if text]
         seconds = time.perf_counter() - began
         return {"served": len(outcomes) - len(failures), "seconds": seconds, "failure": failures[0] if failures else ""}
 
-    async def _read_one(self, line: Line, number: int) -> str:
+    async def _ask_one(self, line: Line, messages: list[bytes], places: asyncio.Semaphore) -> str:
         try:
-            async with self._reading, asyncio.timeout(ANSWER_LIMIT_S):
-                await line.ask(query(f"SELECT name FROM filled WHERE id = {number % ROWS + 1}"))
+            async with places, asyncio.timeout(ANSWER_LIMIT_S):
+                for message in messages:
+                    await line.ask(message)
         except (OSError, EOFError, ServerRefused) as error:
             return repr(error)
         return ""

@@ -39,8 +39,36 @@ UPDATE branches SET bbalance = bbalance + :delta WHERE bid = :bid;
 INSERT INTO history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
 END;
 """
-SCRIPTS = {"read": READ, "insert": INSERT, "tpcb": TPCB}
+TEN = f"""\\set n :n + 1
+\\set id :base + :client_id * {KEYS_PER_CLIENT} + 2 * :n
+\\set next :id + 1
+\\set aid random(1, {ACCOUNTS})
+\\set bid random(1, {BRANCHES})
+\\set tid random(1, {TELLERS})
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM accounts WHERE aid = :aid;
+UPDATE tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
+SELECT tbalance FROM tellers WHERE tid = :tid;
+SELECT bbalance FROM branches WHERE bid = :bid;
+INSERT INTO history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+INSERT INTO inserted VALUES (:id, 'a name of some length');
+INSERT INTO inserted VALUES (:next, 'a name of some length');
+END;
+"""
+"""The tables are changed in one order, so that two transactions of PostgreSQL never wait for each other. With a write first, they wait for
+the writer here and never fail with 40001."""
+SCRIPTS = {"read": READ, "insert": INSERT, "tpcb": TPCB, "ten": TEN}
 """The statements of TPC-B are pgbench's own, on tables that `TABLES` makes. With one branch, its row's lock would let one client write."""
+MIXES = {"mixed": (("read", 9), ("insert", 1))}
+"""Loads whose transactions are drawn from several scripts, with their weights."""
+
+
+def parts(name: str) -> tuple[tuple[str, int], ...]:
+    """The scripts of a load with their weights. The numbers in pgbench's log follow this order."""
+    return MIXES.get(name, ((name, 1),))
+
 
 LOADED = "CREATE TABLE loaded (id bigint PRIMARY KEY, name text NOT NULL)"
 TABLES = (
@@ -48,6 +76,8 @@ TABLES = (
     "CREATE TABLE inserted (id bigint PRIMARY KEY, name text NOT NULL)",
     LOADED,
     "CREATE TABLE probed (id bigint PRIMARY KEY, name text NOT NULL)",
+    "CREATE TABLE handed (id bigint PRIMARY KEY, name text NOT NULL)",
+    "CREATE TABLE copied (id bigint PRIMARY KEY, name text NOT NULL, price double precision, note text)",
     "CREATE TABLE branches (bid integer PRIMARY KEY, bbalance integer NOT NULL)",
     "CREATE TABLE tellers (tid integer PRIMARY KEY, bid integer NOT NULL, tbalance integer NOT NULL)",
     "CREATE TABLE accounts (aid integer PRIMARY KEY, bid integer NOT NULL, abalance integer NOT NULL, filler text NOT NULL)",
@@ -61,28 +91,37 @@ TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One run of pgbench."""
+    """One run of pgbench.
+
+    Args:
+        script: a name in `SCRIPTS` or `MIXES`.
+        has_latencies: whether pgbench writes the latency of each transaction.
+        options: parameters of its sessions, as in PGOPTIONS.
+    """
 
     script: str
     clients: int
     protocol: str = "prepared"
     has_latencies: bool = False
-    """Whether pgbench writes the latency of each transaction."""
+    options: str = ""
     variables: Mapping[str, int] = field(default_factory=dict)
 
 
-def command(program: Path, load: Load, script: Path, seconds: float, port: int, database: str, log_prefix: Path) -> list[str]:
+def command(
+    program: Path, load: Load, scripts: Sequence[tuple[Path, int]], seconds: float, port: int, database: str, log_prefix: Path
+) -> list[str]:
     """The command line. pgbench counts whole seconds.
 
     Args:
+        scripts: files with their weights.
         log_prefix: path of the latencies; a process id and a thread number are added to it.
     """
     found = [str(program), "--no-vacuum", "--protocol", load.protocol, "--client", str(load.clients), "--jobs", "1"]
+    for script, weight in scripts:
+        found += ["--file", f"{script}@{weight}"]
     found += [
         "--time",
         str(max(1, round(seconds))),
-        "--file",
-        str(script),
         "--host",
         "127.0.0.1",
         "--port",
@@ -127,10 +166,21 @@ def read_report(output: str) -> Report:
     return Report(int(count[1]), 0 if failed is None else int(failed[1]), float(rate[1]))
 
 
-def latencies_ms(lines: Iterable[str]) -> list[float]:
-    """Latencies in milliseconds, ascending, from a log of transactions. Failed transactions have a word in place of the time."""
-    times = (line.split()[2] for line in lines if line.strip())
-    return sorted(int(time) / 1000 for time in times if time.isdecimal())
+def latencies_ms(lines: Iterable[str]) -> dict[int, list[float]]:
+    """Latencies in milliseconds by the script's number, from a log of transactions. Failed ones have a word in place of the time."""
+    found: dict[int, list[float]] = {}
+    for words in map(str.split, lines):
+        if words and words[2].isdecimal():
+            found.setdefault(int(words[3]), []).append(int(words[2]) / 1000)
+    return found
+
+
+def latency_figures(by_script: Mapping[int, Sequence[float]], names: Sequence[str]) -> dict[str, float]:
+    """p50 and p99 of all transactions; in a mix also p99 of each script, by its name. Empty without latencies."""
+    figures = percentiles(sorted(one for latencies in by_script.values() for one in latencies))
+    if len(names) > 1:
+        figures |= {f"{names[number]}_p99_ms": percentile(sorted(latencies), 0.99) for number, latencies in by_script.items()}
+    return figures
 
 
 def percentiles(ordered: Sequence[float]) -> dict[str, float]:

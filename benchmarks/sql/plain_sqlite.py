@@ -1,6 +1,6 @@
-"""A program: plain SQLite with synchronous=FULL in one process, one transaction per insert. Prints one JSON object.
+"""A program: one case of plain SQLite with synchronous=FULL in one process. Prints one JSON object.
 
-Usage: python -m benchmarks.sql.plain_sqlite FOLDER SECONDS [--writes-only]
+Usage: python -m benchmarks.sql.plain_sqlite FOLDER SECONDS CASE
 """
 
 from __future__ import annotations
@@ -53,43 +53,70 @@ def timed(statement: Callable[[int], object], seconds: float) -> dict[str, float
     return {"per_s": len(times) / (now - began), "cpu_us": used / len(times) * 1e6, **percentiles(sorted(times))}
 
 
-def measure(folder: Path, seconds: float, *, writes_only: bool) -> dict[str, dict[str, float]]:
-    chance = random.Random(1)
-    connection = opened(folder / "plain.db")
+class PlainCases:
+    """The statements of the cases, one transaction per call, as in `pgbench`."""
 
-    def read(_: int) -> object:
-        return connection.execute("select name from filled where id = ?", (chance.randint(1, ROWS),)).fetchall()
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._execute = connection.execute
+        self._chance = random.Random(1)
 
-    def insert(number: int) -> object:
-        return connection.execute("insert into inserted values (?, 'a name of some length')", (number,))
+    def read(self, _: int) -> None:
+        self._execute("select name from filled where id = ?", (self._chance.randint(1, ROWS),)).fetchall()
 
-    def tpcb(_: int) -> None:
-        aid, bid, tid, delta = (
-            chance.randint(1, ACCOUNTS),
-            chance.randint(1, BRANCHES),
-            chance.randint(1, TELLERS),
-            chance.randint(-5000, 5000),
-        )
-        connection.execute("begin")
-        connection.execute("update accounts set abalance = abalance + ? where aid = ?", (delta, aid))
-        connection.execute("select abalance from accounts where aid = ?", (aid,)).fetchall()
-        connection.execute("update tellers set tbalance = tbalance + ? where tid = ?", (delta, tid))
-        connection.execute("update branches set bbalance = bbalance + ? where bid = ?", (delta, bid))
-        connection.execute("insert into history values (?, ?, ?, ?, current_timestamp)", (tid, bid, aid, delta))
-        connection.execute("commit")
+    def insert(self, number: int) -> None:
+        self._execute("insert into inserted values (?, 'a name of some length')", (number,))
 
-    cases: dict[str, Callable[[int], object]] = {} if writes_only else {"read_1": read}
-    cases |= {"insert_1": insert, "tpcb_16": tpcb}
-    return {name: timed(statement, seconds) for name, statement in cases.items()}
+    def tpcb(self, _: int) -> None:
+        aid, bid, tid, delta = self._drawn()
+        self._execute("begin")
+        self._execute("update accounts set abalance = abalance + ? where aid = ?", (delta, aid))
+        self._execute("select abalance from accounts where aid = ?", (aid,)).fetchall()
+        self._execute("update tellers set tbalance = tbalance + ? where tid = ?", (delta, tid))
+        self._execute("update branches set bbalance = bbalance + ? where bid = ?", (delta, bid))
+        self._execute("insert into history values (?, ?, ?, ?, current_timestamp)", (tid, bid, aid, delta))
+        self._execute("commit")
+
+    def ten(self, number: int) -> None:
+        aid, bid, tid, delta = self._drawn()
+        self._execute("begin")
+        self._execute("update accounts set abalance = abalance + ? where aid = ?", (delta, aid))
+        self._execute("select abalance from accounts where aid = ?", (aid,)).fetchall()
+        self._execute("update tellers set tbalance = tbalance + ? where tid = ?", (delta, tid))
+        self._execute("select tbalance from tellers where tid = ?", (tid,)).fetchall()
+        self._execute("select bbalance from branches where bid = ?", (bid,)).fetchall()
+        self._execute("insert into history values (?, ?, ?, ?, current_timestamp)", (tid, bid, aid, delta))
+        self._execute("insert into inserted values (?, 'a name of some length')", (2 * number,))
+        self._execute("insert into inserted values (?, 'a name of some length')", (2 * number + 1,))
+        self._execute("commit")
+
+    def _drawn(self) -> tuple[int, int, int, int]:
+        """Account, branch, teller and amount of a transaction."""
+        draw = self._chance.randint
+        return draw(1, ACCOUNTS), draw(1, BRANCHES), draw(1, TELLERS), draw(-5000, 5000)
+
+
+CASES: dict[str, Callable[[PlainCases, int], None]] = {
+    "read_1": PlainCases.read,
+    "insert_1": PlainCases.insert,
+    "tpcb_16": PlainCases.tpcb,
+    "ten_1": PlainCases.ten,
+}
+
+
+def measure(folder: Path, seconds: float, name: str) -> dict[str, float]:
+    """Run one case on a new database in the folder, which is made."""
+    folder.mkdir(exist_ok=True)
+    plain = PlainCases(opened(folder / "plain.db"))
+    return timed(lambda number: CASES[name](plain, number), seconds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, help="without a database")
     parser.add_argument("seconds", type=float)
-    parser.add_argument("--writes-only", action="store_true")
+    parser.add_argument("case", choices=CASES)
     chosen = parser.parse_args()
-    print(json.dumps(measure(chosen.folder, chosen.seconds, writes_only=chosen.writes_only)))
+    print(json.dumps(measure(chosen.folder, chosen.seconds, chosen.case)))
 
 
 if __name__ == "__main__":

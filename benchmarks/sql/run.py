@@ -1,6 +1,6 @@
 """The whole comparison: ``make bench-sql``, and ``make bench-sql QUICK=1`` for the same from shorter loads.
 
-    python -m benchmarks.sql.run [--quick] [--seconds N] [--before COMMIT] [--sides now,postgres] [--cases read_16,insert_64] [--no-slow]
+    python -m benchmarks.sql.run [--quick] [--seconds N] [--before COMMIT] [--sides now,postgres] [--only read_16,insert_64] [--no-slow]
 
 Sides take turns (A B A B), and only one side's processes run at a time. Writes ``build/bench/sql.json`` and ``build/bench/sql.md``. A
 missed target is reported; a case that could not be measured has its reason there, and its target no ratio. The run fails where the stages
@@ -16,7 +16,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import asyncpg
@@ -28,11 +28,11 @@ from benchmarks.ledger import machine
 from benchmarks.ledger.processes import BUILD, FAILURES, ROOT, CaseFailed
 from benchmarks.ledger.ratios import Run, Runs
 from benchmarks.ledger.table import number
-from benchmarks.sql import cases, plan, report, slow_sync, staged_run, targets
-from benchmarks.sql.cases import Case, SqlTurn
+from benchmarks.sql import plan, report, slow_sync, staged_run, targets
+from benchmarks.sql.cases import SqlTurn
 from benchmarks.sql.plan import FULL, QUICK, WARM_UP, Planned, SqlSizes
 from benchmarks.sql.servers import SqlServer, checked_out, data_folder, make_server
-from benchmarks.sql.targets import BEFORE, NOW, SIDES, SQLITE
+from benchmarks.sql.targets import BEFORE, NOW, SIDES
 
 COMMIT_BEFORE = "054e3b05"
 """The last commit before the database's speed was worked on."""
@@ -61,35 +61,30 @@ class SqlComparison:
         self._reason = reason
         self._begun = time.monotonic()
 
-    def run_turn(self, planned: Planned, names: frozenset[str]) -> None:
+    def run_turn(self, planned: Planned) -> None:
         """Run one turn. Failures are recorded, and the run continues."""
-        chosen = [(name, case) for name, case in planned.cases if not names or name in names or name == WARM_UP]
         refusal = ""
         if time.monotonic() - self._begun > self.sizes.limit_s:
             refusal = f"the run's {self.sizes.limit_s / 60:.0f} minutes were over"
         elif planned.is_slow and self._slower is None:
             refusal = self._reason
         if refusal:
-            self._fail(planned, chosen, refusal)
+            self._fail(planned, refusal)
             return
         environment = (self._slower or {}) if planned.is_slow else {}
         with data_folder(DATA) as folder:
             server = make_server(planned.side, folder, environment, self._sources)
             try:
                 with server:
-                    self._measure(planned, chosen, server, folder)
+                    self._measure(planned, server, folder)
             except FAULTS as failure:
-                self._fail(planned, chosen, f"the server does not start: {failure}")
+                self._fail(planned, f"the server does not start: {failure}")
             finally:
                 server.keep_logs(LOGS / f"{planned.side}-{planned.round}{planned.end}")
 
-    def _measure(self, planned: Planned, chosen: Sequence[tuple[str, Case]], server: SqlServer, folder: Path) -> None:
+    def _measure(self, planned: Planned, server: SqlServer, folder: Path) -> None:
         turn = SqlTurn(server, folder, self.sizes.seconds)
-        if planned.side == SQLITE:
-            for name, figures in cases.plain_sqlite(turn, writes_only=planned.is_slow).items():
-                self._note(Run(planned.side, name + planned.end, planned.round, figures))
-            return
-        for name, case in chosen:
+        for name, case in planned.cases:
             began = time.monotonic()
             reason, found = "", None
             try:
@@ -108,8 +103,8 @@ class SqlComparison:
             print(f"another node leads: {when}", flush=True)
             self.leader_changes.append(when)
 
-    def _fail(self, planned: Planned, chosen: Sequence[tuple[str, Case]], reason: str) -> None:
-        for name, _ in chosen or [("read_1", cases.warm_up)]:
+    def _fail(self, planned: Planned, reason: str) -> None:
+        for name, _ in planned.cases:
             self._note(Run(planned.side, name + planned.end, planned.round, None, reason))
 
     def _note(self, run: Run) -> None:
@@ -174,15 +169,25 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, help="limit of the whole run, for busy machines")
     parser.add_argument("--before", default=COMMIT_BEFORE, help=f"the commit to compare with ({COMMIT_BEFORE})")
     parser.add_argument("--sides", default="", help=f"only these: {', '.join(SIDES)}")
-    parser.add_argument("--cases", default="", help="only these cases, by their names in sql.json without _slow_sync")
+    parser.add_argument("--only", "--cases", default="", help="only these cases, by their names in sql.json without _slow_sync; no stages")
+    parser.add_argument("--list", action="store_true", help="list the cases, and end")
     parser.add_argument("--no-slow", action="store_true", help="only at this disk")
     parser.add_argument("--samples", action="store_true", help="also the time by function in a quick run")
     parser.add_argument("--no-stages", action="store_true", help="without the stages of a statement")
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    unknown = named(chosen.only) - plan.case_names()
+    if unknown or named(chosen.sides) - SIDES.keys():
+        parser.error(f"unknown: {', '.join(sorted(unknown | (named(chosen.sides) - SIDES.keys())))}; see --list and --help")
+    return chosen
 
 
-def main() -> int:
-    chosen = parse()
+def named(text: str) -> frozenset[str]:
+    """The names in a list with commas."""
+    return frozenset(filter(None, text.split(",")))
+
+
+def sizes_of(chosen: argparse.Namespace) -> SqlSizes:
+    """The sizes of a run that was asked for."""
     sizes = QUICK if chosen.quick else FULL
     if chosen.seconds:
         sizes = dataclasses.replace(sizes, seconds=chosen.seconds)
@@ -190,7 +195,15 @@ def main() -> int:
         sizes = dataclasses.replace(sizes, rounds=chosen.rounds, slow_rounds=chosen.rounds)
     if chosen.minutes:
         sizes = dataclasses.replace(sizes, limit_s=60 * chosen.minutes)
-    sides, names = (frozenset(filter(None, text.split(","))) for text in (chosen.sides, chosen.cases))
+    return sizes
+
+
+def main() -> int:
+    chosen = parse()
+    if chosen.list:
+        print("\n".join(f"{name:24} {words}" for name, words in report.CASES.items()))
+        return 0
+    sizes, sides, names = sizes_of(chosen), named(chosen.sides), named(chosen.only)
     # Ended as by Ctrl-C: all started processes are stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -201,15 +214,16 @@ def main() -> int:
     comparison = SqlComparison(sizes, sources, slower, reason)
     figures = staged_run.StageFigures({}, {})
     stages_failure = ""
-    if not chosen.no_stages and (not sides or NOW in sides):
+    if not (chosen.no_stages or names) and (not sides or NOW in sides):
         try:
             figures = staged_run.measure(DATA, sources[NOW], sizes.seconds, samples=chosen.samples or not sizes.quick)
         except FAULTS as failure:
             stages_failure = f"stages of a statement: {failure}"
             print(stages_failure, file=sys.stderr)
     for planned in plan.turns(sizes):
-        if (not sides or planned.side in sides) and not (planned.is_slow and chosen.no_slow):
-            comparison.run_turn(planned, names)
+        turn = planned.only(names)
+        if turn is not None and (not sides or turn.side in sides) and not (turn.is_slow and chosen.no_slow):
+            comparison.run_turn(turn)
     if stages_failure:
         about["not measured"] = stages_failure
     if comparison.leader_changes:

@@ -17,8 +17,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
+from benchmarks import snapshots
 from benchmarks.histories.cluster import LocalCluster, wait_for
 from benchmarks.ledger.processes import ROOT, STOP_LIMIT_S, CaseFailed, Process, free_port
+from benchmarks.node_load import with_client
 from benchmarks.sql.pgbench import TABLES
 from benchmarks.sql.targets import BEFORE, NOW, POSTGRES, SQLITE
 from tests.differential.servers import account, find_postgresql
@@ -118,6 +120,14 @@ class SqlServer(ABC):
         """Totals of the leader's appends to the log; None for other servers."""
         return None
 
+    def position(self) -> int:
+        """The position of what the leader has acknowledged until now."""
+        raise CaseFailed(f"{self.name} has no positions")
+
+    def snapshot(self) -> None:
+        """Have a snapshot of the database made; returns when it is listed."""
+        raise CaseFailed(f"{self.name} has no snapshots")
+
     def append_to_ledger(self, size: int, window: int, seconds: float) -> dict[str, float]:
         """The load of `benchmarks/append.py` on this side's bookies: appends_per_s, p50_ms."""
         raise CaseFailed(f"{self.name} has no ledgers")
@@ -150,6 +160,8 @@ class Nodes(SqlServer):
         super().__init__(name, folder, {**environment, **more})
         self._source = source
         self._cluster: LocalCluster | None = None
+        self._started: dict[str, Process] = {}
+        """By name: nodes that were started beside those of `triplicate up`."""
 
     @property
     def cluster(self) -> LocalCluster:
@@ -165,27 +177,63 @@ class Nodes(SqlServer):
     def find_roles(self) -> None:
         leader = wait_for(lambda: self.cluster.leader(DATABASE), "a node leads", START_LIMIT_S)
         self.leader_port = self.cluster.ports[leader]
-        running = self.cluster.processes()
+        running = self._running()
         self.follower_port = next((port for name, port in self.cluster.ports.items() if name != leader and name in running), 0)
 
+    def _running(self) -> dict[str, int]:
+        """Process ids by name."""
+        return {**self.cluster.processes(), **{name: process.pid for name, process in self._started.items()}}
+
     def stop(self) -> None:
+        for process in self._started.values():
+            process.kill()
+        self._started.clear()
         if self._cluster is not None:
             cluster, self._cluster = self._cluster, None
             cluster.__exit__(None, None, None)
 
     def nodes(self) -> dict[int, int]:
-        return {self.cluster.ports[name]: pid for name, pid in self.cluster.processes().items() if name in self.cluster.ports}
+        return {self.cluster.ports[name]: pid for name, pid in self._running().items() if name in self.cluster.ports}
 
     def bookies(self) -> list[int]:
         return [pid for name, pid in self.cluster.processes().items() if name in self.cluster.bookies]
 
     def leader_of_cluster(self) -> RunningLeader:
         leader = wait_for(lambda: self.cluster.leader(DATABASE), "a node leads", START_LIMIT_S)
-        running = self.cluster.processes()
+        running = self._running()
         return RunningLeader(running[leader], [port for name, port in self.cluster.ports.items() if name in running and name != leader])
 
+    def name_at(self, port: int) -> str:
+        """The node at a port."""
+        return next(name for name, at in self.cluster.ports.items() if at == port)
+
+    def kill_node(self, name: str) -> None:
+        """SIGKILL to a node; returns when it has ended."""
+        started = self._started.pop(name, None)
+        if started is not None:
+            started.kill()
+            return
+        self.cluster.send(name, signal.SIGKILL)
+        wait_for(lambda: name not in self.cluster.processes(), f"{name} has ended", START_LIMIT_S)
+
+    def start_node(self, name: str, port: int | None = None) -> int:
+        """Start a node without waiting: one of the cluster's again, or with a port a new one that has no files. Returns its process id."""
+        own = ["--config", str(self.folder / "c" / name / "node.toml")]
+        new = ["--metadata", self.cluster.uri, "--node-id", name, "--directory", str(self.folder / name), "--port", str(port)]
+        command = [sys.executable, "-m", "triplicate.cli.main", "node", *(own if port is None else new)]
+        self._started[name] = Process(name, command, self.folder / f"{name}.log", environment=self.environment)
+        return self._started[name].pid
+
+    def position(self) -> int:
+        with self.connect() as connection:
+            (found,) = connection.execute("SELECT triplicate_position()").fetchone() or (0,)
+        return int(found)
+
+    def snapshot(self) -> None:
+        with_client(self.cluster.uri, lambda client: snapshots.snapshot(client, DATABASE))
+
     def appended(self) -> LogTotals:
-        name = next(name for name, port in self.cluster.ports.items() if port == self.leader_port)
+        name = self.name_at(self.leader_port)
         text = urllib.request.urlopen(self.cluster.metrics[name], timeout=10).read().decode()
         with self.connect() as connection:
             (groups,) = connection.execute("SELECT batch FROM triplicate_state").fetchone() or (0,)

@@ -35,6 +35,10 @@ CONNECTIONS = 2_000.0
 LAG_S = 1.0
 BESIDE_SCAN_TIMES = 2.0
 """A limit of this benchmark alone: without one, the case would have no verdict."""
+BESIDE_SNAPSHOT_TIMES = 1.5
+WORKING_MB = 300.0
+RESTART_TIMES = 1.25
+"""A restart beside a log ten times as long, against one beside the short log: as long, with what single starts differ by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +184,23 @@ def _of_reads(case: str, words: str) -> tuple[SqlTarget, ...]:
     )
 
 
+def _of_restarts() -> tuple[SqlTarget, ...]:
+    """The long log beside the short one."""
+    of_whom = {"_s": ("restart", "restart of a node after SIGKILL"), "_copy_s": ("new_copy", "new copy from a snapshot")}
+    return tuple(
+        _against(
+            f"{key}_long_log",
+            f"{words}, log ten times as long: {RESTART_TIMES}x with the short one",
+            "restart",
+            f"long{figure}",
+            Place(NOW, "restart", f"short{figure}"),
+            times(RESTART_TIMES),
+            more=False,
+        )
+        for figure, (key, words) in of_whom.items()
+    )
+
+
 TARGETS: tuple[SqlTarget, ...] = (
     *_of_reads("read_16", "leader"),
     *_of_reads("read_16_follower", "follower"),
@@ -213,6 +234,17 @@ TARGETS: tuple[SqlTarget, ...] = (
         times(BESIDE_SCAN_TIMES),
         more=False,
     ),
+    _at_most("memory_200", "memory of a leader with 200 working connections", "memory_200", "mb", WORKING_MB, "MB"),
+    _against(
+        "p99_beside_snapshot",
+        "inserts' p99 beside snapshots, 16 clients: 1.5x without",
+        "snapshot",
+        "beside_p99_ms",
+        Place(NOW, "snapshot", "alone_p99_ms"),
+        times(BESIDE_SNAPSHOT_TIMES),
+        more=False,
+    ),
+    *_of_restarts(),
 )
 
 

@@ -136,11 +136,14 @@ def tokenize(sql: str, dialect: SqlDialect = SqlDialect.POSTGRESQL) -> list[Toke
 
 def sqlite_tokens(sql: str) -> list[Token]:
     """All tokens of a text that SQLite runs or stores, but white space and comments."""
-    return [
-        Token(match.lastgroup or "operator", match.group(), match.start(), match.end())
-        for match in _SQLITE.finditer(sql)
-        if match.lastgroup != "space"
-    ]
+    return list(next_sqlite_tokens(sql))
+
+
+def next_sqlite_tokens(sql: str) -> Iterator[Token]:
+    """As `sqlite_tokens`, one after another."""
+    for match in _SQLITE.finditer(sql):
+        if match.lastgroup != "space":
+            yield Token(match.lastgroup or "operator", match.group(), match.start(), match.end())
 
 
 def _postgresql_tokens(sql: str) -> list[Token]:

@@ -21,6 +21,7 @@ from triplicate.sql.core.lexer import (
     Statement,
     first_words,
     identifier,
+    next_sqlite_tokens,
     parameter_markers,
     parameter_numbers,
     split_statements,
@@ -83,6 +84,8 @@ _FORBIDDEN_FUNCTIONS = frozenset(("load_extension", "fts3_tokenizer", "readfile"
 _MODULES = frozenset(("fts3", "fts4", "fts4aux", "fts5", "fts5vocab", "geopoly", "rtree", "rtree_i32"))
 _MAKES_RELATION = frozenset((apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_CREATE_VIEW, apsw.SQLITE_CREATE_VTABLE))
 MAX_STATEMENT_BYTES = 1024 * 1024
+_LONG = 2_048
+"""Characters of a text from which an INSERT is not cut into its tokens where they are not needed."""
 
 
 class Mode(Enum):
@@ -155,6 +158,8 @@ class Authorizer:
         """
         if len(sql) > MAX_STATEMENT_BYTES:
             raise SqlError("54000", f"a statement may have {MAX_STATEMENT_BYTES} characters, this one has {len(sql)}")
+        if _is_long_insert(sql):
+            return self._examine(Statement(sql, ()), first_words(next_sqlite_tokens(sql)))
         statements = split_statements(sql, SqlDialect.SQLITE)
         if not statements:
             return Prepared("", StatementKind.EMPTY, (), (), "")
@@ -184,6 +189,7 @@ class Authorizer:
         return Prepared(text, StatementKind.SCHEMA, (), parameters, command_tag(words))
 
     def _examine(self, statement: Statement, words: list[str]) -> Prepared:
+        """As `examine`, for one statement. Its tokens may be left out."""
         text = statement.sql
         facts: list[Any] = []
 
@@ -211,7 +217,7 @@ class Authorizer:
         kind = StatementKind.READ if explain else self._kind
         if kind is StatementKind.READ and not readonly and not explain:
             kind = StatementKind.SCHEMA if words[0] == "PRAGMA" else StatementKind.WRITE
-        markers = parameter_markers(statement.tokens)
+        markers = parameter_markers(statement.tokens or next_sqlite_tokens(text)) if names else {}
         parameters = tuple(None if name is None else markers.get(name, name) for name in names)
         # SQLite describes the columns of its internal queries inside of ALTER TABLE.
         shown = () if kind is StatementKind.SCHEMA else description
@@ -304,6 +310,13 @@ class Authorizer:
 
 
 _CATALOGUE = frozenset(("sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema"))
+
+
+def _is_long_insert(sql: str) -> bool:
+    """Whether a long text is one INSERT by the look of it. To cut it into tokens would take as long as SQLite needs for its rows."""
+    if len(sql) <= _LONG or sql[:7].upper() != "INSERT " or sql[-1].isspace():
+        return False
+    return not any(mark in sql for mark in (";", "--", "/*"))
 
 
 def control_statement(text: str, words: list[str]) -> Prepared | None:

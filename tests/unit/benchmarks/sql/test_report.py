@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.ledger.ratios import Run, Runs
-from benchmarks.sql.report import case_rows, document, stage_rows, target_row
+from benchmarks.sql.report import case_rows, document, missed_lines, stage_rows, target_row
 from benchmarks.sql.sampling import FunctionShare
 from benchmarks.sql.targets import BEFORE, NOW, POSTGRES, SLOW, TARGETS
 
@@ -27,13 +27,26 @@ def test_a_target_row_has_both_states_and_a_verdict() -> None:
     assert row_of("insert_64_vs_postgres")[-1] == "met"
 
 
+def test_missed_targets_are_listed_with_what_was_wanted_and_by_how_much() -> None:
+    assert list(missed_lines(RUNS)) == ["- inserts, 64 clients: 4x before: 3,000 /s instead of >= 4,000 /s, missed by 25 %"]
+    text = document(RUNS, {}, {}, {})
+    assert text.index("## Missed") < text.index("missed by 25 %", text.index("## Missed")) < text.index("## Cases")
+
+
+def test_targets_of_cases_that_are_no_part_of_the_run_are_left_out() -> None:
+    text = document(Runs([Run(NOW, "memory_200", 1, {"mb": 90.0})]), {}, {}, {})
+    assert "memory of a leader with 200 working connections" in text
+    assert "COPY" not in text
+    assert "## Missed" not in text
+
+
 def test_a_target_that_was_not_run_says_why() -> None:
     assert row_of("copy_rows")[-1] == "not run: copy of now: this release refuses COPY"
 
 
 def test_a_case_row_has_each_side_and_slower_syncs_have_rows_of_their_own() -> None:
     rows = list(case_rows(RUNS))
-    assert rows[0] == ["one-row inserts, 64 clients", "/s", "1,000", "3,000", "3.00", "2,500", "-"]
+    assert rows[0] == ["one-row inserts, 64 clients", "/s", "1,000", "3,000", "3.00", "2,500", "1.20", "-"]
     assert rows[1][0] == "one-row inserts, 64 clients, syncs 2 ms slower"
 
 

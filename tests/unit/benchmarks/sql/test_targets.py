@@ -36,6 +36,10 @@ def runs(*found: tuple[str, str, dict[str, float]]) -> Runs:
         ("copy_rows", [(NOW, "copy", {"per_s": 100_000.0})]),
         ("idle_200", [(NOW, "idle_200", {"mb": 30.0})]),
         ("connections_2000", [(NOW, "connections_2000", {"served": 2000.0})]),
+        ("memory_200", [(NOW, "memory_200", {"mb": 300.0})]),
+        ("p99_beside_snapshot", [(NOW, "snapshot", {"alone_p99_ms": 2.0, "beside_p99_ms": 3.0})]),
+        ("restart_long_log", [(NOW, "restart", {"short_s": 2.0, "long_s": 2.5})]),
+        ("new_copy_long_log", [(NOW, "restart", {"short_copy_s": 4.0, "long_copy_s": 5.0})]),
         ("read_beside_scan", [(NOW, "scan", {"alone_p99_ms": 1.0, "beside_p99_ms": 2.0})]),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import StatementKind
 from triplicate.sql.core.lexer import SqlDialect, parameter_markers, split_statements, sqlite_tokens
+from triplicate.sql.executor import authorizer
 from triplicate.sql.executor.authorizer import Authorizer, change_images, savepoint_name
 from triplicate.sql.storage.sqlstates import from_sqlite
 
@@ -114,6 +115,53 @@ def test_what_may_not_pass_is_refused_with_its_sqlstate(connection: apsw.Connect
     with pytest.raises(SqlError) as refused:
         Authorizer(connection).examine(sql)
     assert refused.value.sqlstate == sqlstate, refused.value.message
+
+
+ROWS = ", ".join(f"('name {number}')" for number in range(300))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"INSERT INTO t(a) VALUES {ROWS}",
+        f"insert into t(a) values {ROWS} returning id",
+        f"insert into t(a) values {ROWS}, (?3), (?1), ($name)",
+        f"insert into t(a) values {ROWS}, ('a ; b')",
+        f"insert into t(a) values {ROWS} -- and so on",
+        f"insert into t(a) values {ROWS};",
+        f"insert into t(a) values {ROWS} ",
+        f"insert into t(a) select a from t where a in (values {ROWS})",
+    ],
+)
+def test_a_long_insert_is_examined_as_a_short_one_would_be(connection: apsw.Connection, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Authorizer(connection).examine(sql)
+    monkeypatch.setattr(authorizer, "_LONG", 1_000_000)
+    assert found == Authorizer(connection).examine(sql)
+    assert (found.kind, found.tag) == (StatementKind.WRITE, "INSERT")
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        (f"insert into t(a) values {ROWS}; delete from child", "42601"),
+        (f"insert into t(a) values {ROWS} union", "42601"),
+        (f"insert into triplicate_state(a) values {ROWS}", "42501"),
+        (f"insert into nowhere(a) values {ROWS}", "42P01"),
+    ],
+)
+def test_a_long_insert_is_refused_as_a_short_one_would_be(connection: apsw.Connection, sql: str, sqlstate: str) -> None:
+    with pytest.raises(SqlError) as refused:
+        Authorizer(connection).examine(sql)
+    assert refused.value.sqlstate == sqlstate, refused.value.message
+
+
+def test_a_long_insert_without_parameters_is_not_cut_into_tokens(connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("cut into tokens")
+
+    monkeypatch.setattr(authorizer, "split_statements", refuse)
+    monkeypatch.setattr(authorizer, "parameter_markers", refuse)
+    Authorizer(connection).examine(f"insert into t(a) values {ROWS}")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ def mark_arithmetic(statement: dml_nodes.DmlStatement) -> None:
     while pending:
         node, leaves = pending.pop()
         for child in node.children():
+            if isinstance(child, nodes.Literal):
+                continue  # A long INSERT has thousands of them.
             unchecked = _leaves(node, child, leaves)
             if not unchecked and isinstance(child, Expression) and _may_overflow(child):
                 child.is_checked = True

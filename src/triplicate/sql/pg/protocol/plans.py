@@ -24,15 +24,18 @@ from triplicate.sql.pg.rewrite.session_calls import SessionCalls
 from triplicate.sql.pg.rewrite.setval import number_above_maximum
 from triplicate.sql.pg.rewrite.unnest import unnest_as_values
 from triplicate.sql.pg.syntax.as_of_clause import AsOfClause, AsOfQuery, parse_as_of
+from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
 from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
 from triplicate.sql.pg.syntax.notify_statements import NotifyCall
 from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics
+from triplicate.sql.pg.translate.render import TargetContext
 from triplicate.sql.pg.translate.translation import (
     ColumnsByTable,
     KeysByTable,
     SuppliedParameter,
     Translation,
     named_tables,
+    parse_tables,
     translate,
 )
 from triplicate.sql.pg.values import types
@@ -201,7 +204,8 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
     command = await _with_translated_expressions(session, command)
     tables = await _columns_by_table(session, parsed.tables)
     keys = await _keys_by_table(session, command.text, tables)
-    translation = await aside_if_long(session, statement.sql, translate, command.statement, tables, given_oids, keys)
+    whole, tree = TargetContext.STATEMENT, parsed.tree if command is parsed.command else None
+    translation = await aside_if_long(session, statement.sql, translate, command.statement, tables, given_oids, keys, whole, tree)
     if runs_at_once and len(tables) == len(parsed.tables) and _is_constant_change(command.statement, translation):
         tag = command.statement.first_word
         return StatementPlan(command, Prepared(translation.sql, StatementKind.WRITE, (), (), tag), unexamined=translation)
@@ -231,6 +235,8 @@ class ParsedStatement:
     catalogue_query: CatalogueQuery | None = None
     tables: tuple[str, ...] = ()
     """The tables to which it refers; empty for a query of the catalogue."""
+    tree: DmlStatement | None = None
+    """Of a long statement, for one translation."""
 
 
 def parse_statement(statement: Statement) -> ParsedStatement:
@@ -252,7 +258,7 @@ def _parsed(statement: Statement) -> ParsedStatement:
     if not isinstance(command, EngineStatement):
         return ParsedStatement(command)
     query = catalogue_query(statement)
-    return ParsedStatement(command, query, named_tables(command.statement) if query is None else ())
+    return ParsedStatement(command, query, *(parse_tables(command.statement) if query is None else ()))
 
 
 async def aside_if_long(session: Session, sql: str, function: Callable[..., Result], *arguments: Any) -> Result:

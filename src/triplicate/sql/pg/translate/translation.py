@@ -80,13 +80,14 @@ class _ParsedTrees:
     def __init__(self) -> None:
         self._trees: dict[Statement, DmlStatement] = {}
 
-    def keep(self, statement: Statement, tree: DmlStatement) -> None:
-        """Keep the tree of a statement, unless its text is long."""
+    def keep(self, statement: Statement, tree: DmlStatement) -> bool:
+        """Keep the tree of a statement; False if its text is long."""
         if len(statement.sql) > _REMEMBERED_CHARACTERS:
-            return
+            return False
         if len(self._trees) >= self._CAPACITY:
             self._trees.clear()
         self._trees[statement] = tree
+        return True
 
     def remove(self, statement: Statement) -> DmlStatement | None:
         return self._trees.pop(statement, None)
@@ -97,10 +98,15 @@ _parsed_trees = _ParsedTrees()
 
 def named_tables(statement: Statement) -> tuple[str, ...]:
     """Names of the tables that the statement may read or change, as written, without a schema; empty if the grammar does not cover it."""
+    return parse_tables(statement)[0]
+
+
+def parse_tables(statement: Statement) -> tuple[tuple[str, ...], DmlStatement | None]:
+    """The names as `named_tables` has them, and the tree of a long statement, for one translation. Those of others are kept here."""
     tree = parse(statement.tokens[_prefix(statement.tokens) :], len(statement.sql))
     if tree is None:
-        return ()
-    _parsed_trees.keep(statement, tree)
+        return (), None
+    is_kept = _parsed_trees.keep(statement, tree)
     names: dict[str, None] = {}
     pending: list[nodes.SyntaxNode] = [tree]
     while pending:
@@ -109,7 +115,7 @@ def named_tables(statement: Statement) -> tuple[str, ...]:
         if isinstance(table, nodes.Name):
             names[table.last] = None
         pending.extend(node.children())
-    return tuple(names)
+    return tuple(names), None if is_kept else tree
 
 
 def translate(
@@ -118,6 +124,7 @@ def translate(
     given_oids: Sequence[int] = (),
     keys: KeysByTable | None = None,
     context: TargetContext = TargetContext.STATEMENT,
+    tree: DmlStatement | None = None,
 ) -> Translation:
     """Translate a statement for SQLite.
 
@@ -126,24 +133,31 @@ def translate(
         given_oids: the parameters' types that the client declares; 0 for an undeclared one.
         keys: the primary keys of the tables; None if ungrouped columns are not checked.
         context: the use of the text.
+        tree: of a long statement, from `parse_tables`. It is changed.
 
     Raises:
         SqlError: an error that PostgreSQL also reports, or an unsupported feature; see docs/sql.md.
     """
-    run = _translate if len(statement.sql) <= _REMEMBERED_CHARACTERS else _translate.__wrapped__
-    return run(statement, tables, tuple(given_oids), keys, context)
+    if len(statement.sql) <= _REMEMBERED_CHARACTERS:
+        return _translate(statement, tables, tuple(given_oids), keys, context)
+    return _translate.__wrapped__(statement, tables, tuple(given_oids), keys, context, tree)
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _translate(
-    text: Statement, tables: ColumnsByTable, given_oids: tuple[int, ...], keys: KeysByTable | None, context: TargetContext
+    text: Statement,
+    tables: ColumnsByTable,
+    given_oids: tuple[int, ...],
+    keys: KeysByTable | None,
+    context: TargetContext,
+    tree: DmlStatement | None = None,
 ) -> Translation:
     sql, tokens = text.sql, text.tokens
     for start, end in nested_comments(sql, tokens):
         sql = sql[:start] + " " * (end - start) + sql[end:]
     _check_tokens(tokens)
     begin = _prefix(tokens)
-    statement = _parsed_trees.remove(text) or parse(tokens[begin:], len(sql))
+    statement = tree or _parsed_trees.remove(text) or parse(tokens[begin:], len(sql))
     if statement is None:
         return _as_written(sql, tokens, given_oids)
     parameters = Parameters(given_oids)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import apsw
+import pytest
 
 from tests.unit.sql.pg.local_engine import LocalSession
 from tests.unit.sql.pg.raw_client import SYNC, RawClient, bind, execute, parse, query
 from tests.unit.sql.pg.server_rig import Served, play
 from triplicate.sql.core.interface import Prepared, Result, TransactionStatus
-from triplicate.sql.core.lexer import statement_of
+from triplicate.sql.core.lexer import Token, statement_of
 from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.plans import LONG_TEXT, PlanCache, StatementPlan, plan_statement, with_type_of_point
 from triplicate.sql.pg.protocol.prepared_statements import prepare_statement
 from triplicate.sql.pg.syntax.as_of_clause import AsOfClause
+from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
+from triplicate.sql.pg.syntax.statement_parser import parse as parse_tokens
+from triplicate.sql.pg.translate import translation
 from triplicate.sql.pg.values import types
 
 PLAN = StatementPlan(EngineStatement(statement_of("select 1")), None)
@@ -171,6 +175,29 @@ def offloaded(text: str) -> list[str]:
 def test_every_step_over_a_long_text_leaves_the_loop_free() -> None:
     rows = ", ".join(f"({number}, 'name')" for number in range(LONG_TEXT // 10))
     assert offloaded(f"insert into t(id, name) values {rows}") == ["parse_statement", "translate"]
+
+
+def test_a_long_text_is_parsed_once_and_means_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[int] = []
+
+    def parse_counted(tokens: Sequence[Token], size: int) -> DmlStatement | None:
+        parsed.append(size)
+        return parse_tokens(tokens, size)
+
+    monkeypatch.setattr(translation, "parse", parse_counted)
+    rows = ", ".join("(1.0)" for _ in range(LONG_TEXT // 5))
+
+    async def body(session: CountingSession, cache: PlanCache) -> None:
+        plans = [await plan_statement(session, statement_of(f"insert into t(a) values {rows}"), (), cache, (0, 0)) for _ in range(2)]
+        assert plans[0] == plans[1]
+        assert len(parsed) == len(plans)
+
+    with_session(body)
+
+
+def test_no_tree_of_a_statement_that_is_remembered_is_handed_on() -> None:
+    _, tree = translation.parse_tables(statement_of("insert into t(a) values (1)" + " " * (LONG_TEXT - 27)))
+    assert tree is None, "a translation changes its tree, and the parsed statement is used again"
 
 
 def test_a_short_text_costs_no_switch_of_threads() -> None:
