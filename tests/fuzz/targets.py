@@ -52,16 +52,15 @@ DECODERS = (
     "wire/frames",
     "wire/status",
     "wire/v2",
-    "wire/batch",
-    "wire/v3",
-    "wire/v3_envelope",
-    "wire/v3_requests",
-    "wire/v3_responses",
-    "wire/v3_adds",
+    "wire/v2_bulk",
+    "wire/v3/bulk",
+    "wire/v3/envelope",
+    "wire/v3/requests",
+    "wire/v3/responses",
 )
 """The modules of both protocol versions; the corpus must cover `LEAST_COVERAGE` per cent of their lines."""
 
 LEAST_COVERAGE = 95.0
 
-STORED = ("ledger/metadata_format", "ledger/availability", "ledger/entry", "metadata/cookies", "metadata/service_info")
+STORED = ("ledger/metadata_format", "ledger/availability", "ledger/entry", "metadata/cookies", "metadata/core/service_info")
 """Further measured modules, which also contain code that no fuzzer calls."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 
 from tests.fuzz import streams
 from tests.fuzz.corpus import FOUND, seeds
+from tests.fuzz.instrumented import COUNTED_ONLY, SOURCE, is_watched
 from tests.fuzz.run import fuzz_all, is_available, shares
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets import DECODERS, STORED, TARGETS
 from triplicate.wire import AddRequest, AddRun, Request, scan_adds, v2
 
 INPUTS = 6_000
@@ -22,6 +24,26 @@ SEED = 20130101
 def test_golden_bytes_and_former_findings_pass(target: str) -> None:
     for data in seeds(target):
         TARGETS[target].check(data)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_fuzzer_watches_the_modules_that_a_target_calls(target: str) -> None:
+    check, inputs, files = TARGETS[target].check, seeds(target), set[str]()
+    sys.setprofile(lambda frame, event, argument: files.add(frame.f_code.co_filename))
+    try:
+        for data in inputs:
+            check(data)
+    finally:
+        sys.setprofile(None)
+    ours = [Path(file) for file in files if file.startswith(f"{SOURCE}/triplicate/")]
+    called = {".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in ours} - set(COUNTED_ONLY)
+    assert called, "no module of the product was called"
+    assert [module for module in sorted(called) if not is_watched(module, TARGETS[target].place.partition(".")[0])] == []
+
+
+@pytest.mark.parametrize("module", [*DECODERS, *STORED])
+def test_a_module_whose_lines_are_counted_exists(module: str) -> None:
+    assert (SOURCE / "triplicate" / f"{module}.py").is_file()
 
 
 def test_every_former_finding_belongs_to_a_target() -> None:

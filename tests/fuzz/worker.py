@@ -10,23 +10,17 @@ import sys
 
 import atheris
 
-_UNTOUCHED = """
-address auditor bookies copying ids ledgers memory renewing retrying sqlite sqlite_sessions sqlite_store tree underreplication watching
-zookeeper zookeeper_session
-"""
-UNTOUCHED = tuple(f"triplicate.metadata.{name}" for name in _UNTOUCHED.split())
-"""Imported along with the codecs and called by no target: instrumenting them would take most of the time to start."""
-
 LIMIT_S = 10
 LIMIT_MIB = 1536
 
 
 def main(target: str, runs: str, seed: str, corpus: str, findings: str) -> None:
+    from tests.fuzz.instrumented import left_out
     from tests.fuzz.targets import TARGETS
 
     chosen = TARGETS[target]
     module, _, name = chosen.place.partition(".")
-    with atheris.instrument_imports(include=["triplicate", "tests.fuzz"], exclude=list(UNTOUCHED)):
+    with atheris.instrument_imports(include=["triplicate", "tests.fuzz"], exclude=list(left_out(module))):
         check = getattr(importlib.import_module(f"tests.fuzz.{module}"), name)
     options = [
         f"-runs={runs}",
