@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.spread_databases import are_even, are_served, for_each_copy
-from triplicate.sql import PlacedDatabase
+from triplicate.sql import PlacedReplica
 
 
 def figures(rss_mib: float, open_files: int, idle: float) -> dict[str, float]:
@@ -19,9 +19,9 @@ def test_the_cost_of_a_copy_is_what_all_nodes_have_more_by_all_copies() -> None:
     assert found == pytest.approx({"rss_mib": 1.4, "open_files": 5.333, "idle_cpu_percent": 0.033})
 
 
-def led(*leaders: str) -> list[PlacedDatabase]:
+def led(*leaders: str) -> list[PlacedReplica]:
     return [
-        PlacedDatabase(f"db{number}", leader=leader, served_on=frozenset({"node-1", "node-2"})) for number, leader in enumerate(leaders)
+        PlacedReplica(f"db{number}", leader=leader, served_on=frozenset({"node-1", "node-2"})) for number, leader in enumerate(leaders)
     ]
 
 

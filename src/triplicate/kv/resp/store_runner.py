@@ -57,7 +57,7 @@ class StoreRunner:
         try:
             return (await self._run_together([command]))[0]
         except (StoreError, UsageError) as error:
-            return refusal_of(error, self._store.name)
+            return refusal_of(error, self._store)
 
     async def _run_together(self, commands: list[KeyCommand]) -> list[Reply]:
         """Raises StoreError; ArgumentError: nothing was changed."""
