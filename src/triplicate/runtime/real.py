@@ -148,11 +148,11 @@ class RealNetwork:
         received: bytes = b"",
     ) -> asyncio.Transport:
         if transport.is_closing():
-            # The loops would begin a handshake whose end, and whose time limit, nobody is told of.
+            # The loops would begin a handshake, and report neither its end nor the end of its time.
             raise ConnectionResetError("the connection was closed before the TLS handshake")
         gate = HandshakeGate(protocol, transport)
         if received:
-            # Before the protocol of TLS learns of the connection, which asyncio and uvloop tell it in the same turn of the loop.
+            # This comes before `connection_made` of the TLS protocol, which asyncio and uvloop call in the same turn of the loop.
             self._loop.call_soon(_feed, transport, received)
         try:
             protected = await self._loop.start_tls(

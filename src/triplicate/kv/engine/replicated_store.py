@@ -70,8 +70,7 @@ class ReplicatedStore:
         self._local = LocalStore(host, identity, path)
         limits = StoreLimits(value_bytes=settings.value_bytes)
         self._leading_settings = LeaderSettings(limits, lease_s, settings.mark_interval_s)
-        self._node_id = node.node_id
-        self._clock_rate_error = node.clock_rate_error
+        self._node = node
         self._led_epoch = 0
         """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""
         self._hub = ChangeHub(name, settings.watch_buffer_bytes)
@@ -122,7 +121,7 @@ class ReplicatedStore:
 
     @property
     def is_taking_over(self) -> bool:
-        return self.leader_node == self._node_id and not self.is_leader
+        return self.leader_node == self._node.node_id and not self.is_leader
 
     @property
     def leader_resp_address(self) -> str | None:
@@ -403,7 +402,7 @@ class ReplicatedStore:
         if epoch == self._led_epoch + 1:
             return  # The previous leadership was of this process, which has ended it, or there was none.
         clock = self._host.clock
-        until = since + lease_wait_s(self._leading_settings.lease_s, self._clock_rate_error)
+        until = since + lease_wait_s(self._leading_settings.lease_s, self._node.clock_rate_error)
         while (remaining_s := until - clock.elapsed()) > 0:
             await sleep(clock, remaining_s)
 
