@@ -89,7 +89,14 @@ class LinkedNetwork:
         return await self._real.listen(factory, host, port)
 
     async def start_tls(
-        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.Protocol,
+        context: ssl.SSLContext,
+        *,
+        limit_s: float,
+        server_name: str | None,
+        received: bytes = b"",
     ) -> asyncio.Transport:
         raise OSError("this benchmark has no TLS")
 

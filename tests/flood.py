@@ -89,7 +89,7 @@ def _is_open(connection: socket.socket) -> bool:
 
 
 def client_hello() -> bytes:
-    """The first bytes of a client with TLS. What the server does for them costs it far more than the client."""
+    """The first bytes of a client with TLS. They cost the server far more than the client."""
     outgoing, context = ssl.MemoryBIO(), ssl.create_default_context()
     with contextlib.suppress(ssl.SSLWantReadError):
         context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost").do_handshake()

@@ -348,7 +348,14 @@ class Endpoint:
         return self
 
     async def start_tls(
-        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
+        self,
+        transport: asyncio.Transport,
+        protocol: asyncio.Protocol,
+        context: ssl.SSLContext,
+        *,
+        limit_s: float,
+        server_name: str | None,
+        received: bytes = b"",
     ) -> asyncio.Transport:
         raise ConnectionRefusedError(errno.ECONNREFUSED, "there is nobody else")
 

@@ -1,4 +1,4 @@
-"""What a client of Redis has sent when its TLS handshake must wait for its turn is dropped."""
+"""The bytes that a client of Redis sends while its TLS handshake waits for its turn are dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection that ends at the moment of its turn begins a TLS handshake, of whose end nobody is told."""
+"""A connection that ends at the moment of its turn begins a TLS handshake, whose end is never reported."""
 
 from __future__ import annotations
 

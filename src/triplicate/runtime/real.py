@@ -150,7 +150,7 @@ class RealNetwork:
         _check_open(transport)
         gate = HandshakeGate(protocol, transport)
         if received:
-            # Before the protocol of TLS learns of the connection, which asyncio and uvloop tell it in the same turn of the loop.
+            # This comes before `connection_made` of the TLS protocol, which asyncio and uvloop call in the same turn of the loop.
             self._loop.call_soon(_feed, transport, received)
         try:
             protected = await self._loop.start_tls(

@@ -10,7 +10,7 @@ from triplicate.security.core.token_bucket import TokenBucket
 
 
 class TooManyHandshakes(Exception):
-    """So many handshakes wait that the turn of one comes too late."""
+    """The turn of a handshake comes too late, since too many others wait."""
 
 
 class WaitingConnection(Protocol):

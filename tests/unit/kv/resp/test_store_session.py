@@ -13,7 +13,7 @@ from triplicate.kv.resp.store_session import read_only, refusal_of
 
 @dataclass
 class Followed:
-    """What the answers need of a store."""
+    """The part of a store that the answers need."""
 
     leader_node: str | None = None
     leader_resp_address: str | None = None
