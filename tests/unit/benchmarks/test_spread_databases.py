@@ -20,9 +20,7 @@ def test_the_cost_of_a_copy_is_what_all_nodes_have_more_by_all_copies() -> None:
 
 
 def led(*leaders: str) -> list[PlacedReplica]:
-    return [
-        PlacedReplica(f"db{number}", leader=leader, served_on=frozenset({"node-1", "node-2"})) for number, leader in enumerate(leaders)
-    ]
+    return [PlacedReplica(f"db{number}", leader=leader, served_on=frozenset({"node-1", "node-2"})) for number, leader in enumerate(leaders)]
 
 
 def test_leaders_are_even_when_no_node_leads_many_more_than_another() -> None:

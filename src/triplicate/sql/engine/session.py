@@ -29,7 +29,7 @@ from triplicate.sql.engine.open_results import OpenResults
 from triplicate.sql.engine.past_reads import PastReads
 from triplicate.sql.engine.read_admission import ReadAdmission, confirm
 from triplicate.sql.engine.rights_check import RightsCheck, verifier_text
-from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, required_leadership
+from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, required_leadership, table_facts
 from triplicate.sql.executor.authorizer import WHEN_FAILED, allowed_when_failed, savepoint_name
 from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.reader_connection import ReaderConnection
@@ -185,22 +185,16 @@ class SqlSession:
     async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
         with self._call:
             examined = partial(self._database.pool.examiner.columns_of, table, self._database.schema_version)
-            found: list[tuple[str, str]] | None = await self._table_facts(columns_of, ReaderConnection.columns_of, examined, table)
+            found: list[tuple[str, str]] | None = await table_facts(
+                self._held, self._checkout, columns_of, ReaderConnection.columns_of, examined, table
+            )
             return found
 
     async def table_key(self, table: str) -> list[str]:
         with self._call:
             examined = partial(self._database.pool.examiner.key_of, table)
-            found: list[str] = await self._table_facts(key_of, ReaderConnection.key_of, examined, table)
+            found: list[str] = await table_facts(self._held, self._checkout, key_of, ReaderConnection.key_of, examined, table)
             return found
-
-    async def _table_facts(self, written: Any, read: Any, examined: Callable[[], Awaitable[Any]], table: str) -> Any:
-        """Facts of a table as the next statement sees it: by the writer that it holds, by its reader, or by the examiner."""
-        if self._held is not None and not self._held.transaction.over:
-            return await self._held.transaction.run(self._held.writer.query, written, table)
-        if self._checkout is not None:
-            return await self._checkout.run(read, self._checkout.reader, table)
-        return await examined()
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         with self._call:

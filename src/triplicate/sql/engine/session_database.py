@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
@@ -13,7 +14,7 @@ from triplicate.sql.engine.copy_progress import CopyProgress
 from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
-from triplicate.sql.executor.reader_pool import ReaderPool
+from triplicate.sql.executor.reader_pool import ReaderCheckout, ReaderPool
 from triplicate.sql.executor.writer_connection import WriterConnection
 
 
@@ -93,3 +94,14 @@ def required_leadership(database: SessionDatabase, tag: str) -> Leadership:
             hint=f"The leader is at {leader}." if leader else "No leader is known at the moment; try again.",
         )
     return leadership
+
+
+async def table_facts(
+    held: HeldWriter | None, checkout: ReaderCheckout | None, written: Any, read: Any, examined: Callable[[], Awaitable[Any]], table: str
+) -> Any:
+    """Facts of a table as the next statement sees it: by the writer that the session holds, by its reader, or by the examiner."""
+    if held is not None and not held.transaction.over:
+        return await held.transaction.run(held.writer.query, written, table)
+    if checkout is not None:
+        return await checkout.run(read, checkout.reader, table)
+    return await examined()
