@@ -115,6 +115,19 @@ def test_sql_text_is_exported_and_imported_whole_or_not_at_all(
     assert "refused" not in [one["database"] for one in json_at_once("database", "list", uri=uri)]
 
 
+def test_an_encrypted_backup_needs_its_key_file(uri: str, shop: str, tmp_path: Path) -> None:
+    keys, folder = str(tmp_path / "keys"), str(tmp_path / "backup")
+    at_once("log", "key", "new", keys, "mine")
+    made = json_at_once("database", "backup", shop, folder, "--key-file", keys, uri=uri)
+    assert made["key"] == "mine"
+    refused = at_once("database", "verify-backup", folder, check=False)
+    assert "encrypted under key 'mine'" in refused.stderr
+    assert at_once("database", "verify-backup", folder, TRIPLICATE_BACKUP_KEY_FILE=keys).returncode == 0
+    at_once("database", "restore", folder, "again", "--key-file", keys, uri=uri)
+    (tmp_path / "keys").chmod(0o644)
+    assert "chmod 600" in at_once("database", "verify-backup", folder, "--key-file", keys, check=False).stderr
+
+
 def test_the_connection_string_is_printed_alone_or_at_the_start(uri: str, shop: str) -> None:
     import psycopg
 

@@ -254,8 +254,8 @@ class NodeSettings:
     )
     past_copies: int = setting(
         4,
-        "Upper bound on the databases as they were that a node holds for sessions with triplicate.as_of, each a file in its directory. "
-        "0: sessions cannot read the past here.",
+        "Upper bound on the databases as they were that a node holds for triplicate.as_of and AS OF, each a file in its directory. "
+        "0: the past cannot be read here.",
         unit="copies",
         low=0,
         high=1000,
@@ -265,7 +265,7 @@ class NodeSettings:
     )
     past_copy_wait_s: float = setting(
         60.0,
-        "How long SET triplicate.as_of waits for a copy. After it the copy is still built, and SET can be repeated.",
+        "How long SET triplicate.as_of, or a query with AS OF, waits for a copy. After it the copy is still built; try again.",
         unit="seconds",
         low=0.1,
         high=86400,

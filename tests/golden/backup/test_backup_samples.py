@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
 from triplicate.sql.backup.core.manifest import Manifest, Part, PartKind, decode_manifest, digest_text, encode_manifest
+from triplicate.sql.backup.core.part_cipher import BLOCK_BYTES, BackupKey, sealed, unsealed
 from triplicate.sql.backup.core.record_file import START, BatchFrame, RecordFileReader, encode_frame
 from triplicate.sql.backup.core.tar_format import END, ArchiveMember, encode_header, padding
 
@@ -44,7 +46,25 @@ def archive() -> bytes:
     return out + END
 
 
-SAMPLES = {"manifest.json": encode_manifest(MANIFEST), "log.records": RECORDS, "backup.tar": archive()}
+KEY, SALT = BackupKey("2026-01", bytes(range(32))), bytes(range(100, 116))
+ENCRYPTED_NAME = "full-1351-1700000000000.sqlite.encrypted"
+PLAIN = bytes(at % 251 for at in range(BLOCK_BYTES)) + b"last"
+ENCRYPTED = sealed(KEY, SALT, MANIFEST.identity, ENCRYPTED_NAME, PLAIN)
+SEALED = sealed(KEY, SALT, MANIFEST.identity, "administrator", b'["ann", "verifier"]')
+ENCRYPTED_MANIFEST = replace(
+    MANIFEST,
+    administrator=None,
+    key_id=KEY.key_id,
+    sealed=SEALED.hex(),
+    parts=(replace(MANIFEST.full, file=ENCRYPTED_NAME, size_bytes=len(ENCRYPTED), digest=digest_text(hashlib.sha256(ENCRYPTED))),),
+)
+SAMPLES = {
+    "manifest.json": encode_manifest(MANIFEST),
+    "log.records": RECORDS,
+    "backup.tar": archive(),
+    "manifest-2.json": encode_manifest(ENCRYPTED_MANIFEST),
+    "part.encrypted": ENCRYPTED,
+}
 
 
 def test_the_manifest_opens() -> None:
@@ -67,6 +87,16 @@ def test_the_archive_opens() -> None:
     with tarfile.open(fileobj=BytesIO(data)) as opened:
         assert opened.getnames() == ["manifest.json", MANIFEST.full.file]
     assert data == archive()
+
+
+def test_the_encrypted_part_opens() -> None:
+    manifest = decode_manifest((HERE / "manifest-2.json").read_bytes(), "sample")
+    assert manifest == ENCRYPTED_MANIFEST
+    data = (HERE / "part.encrypted").read_bytes()
+    assert digest_text(hashlib.sha256(data)) == manifest.full.digest
+    assert unsealed(KEY, manifest.identity, manifest.full.file, data, "sample") == PLAIN
+    assert unsealed(KEY, manifest.identity, "administrator", bytes.fromhex(manifest.sealed), "sample") == b'["ann", "verifier"]'
+    assert data == ENCRYPTED
 
 
 def write() -> None:

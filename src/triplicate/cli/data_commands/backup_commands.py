@@ -17,7 +17,7 @@ from triplicate.cli.terminal.options import client_settings, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
 from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.log import Logs
+from triplicate.log import KeySource, KnownKeys, Logs, read_keys
 from triplicate.runtime import real_host
 from triplicate.sql import (
     AtPosition,
@@ -42,6 +42,24 @@ _replace = click.option(
     "--replace", "replaces", is_flag=True, help="Put it in the place of the database of this name, which is dropped (and can be undeleted)."
 )
 _key = click.option("--key", "key_id", metavar="ID", default="", help="Encrypt its log and snapshots under this key.")
+
+
+_key_file = click.option(
+    "--key-file",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    envvar="TRIPLICATE_BACKUP_KEY_FILE",
+    help="The keys of encrypted backups, as `triplicate log key new` makes them. Default: TRIPLICATE_BACKUP_KEY_FILE.",
+)
+
+
+def keys_of(path: str | None) -> KeySource | None:
+    """The keys in a file. Raises ConfigError: it cannot be read, or others may read it."""
+    if path is None:
+        return None
+    found = KnownKeys(read_keys(path))
+    found.place = path
+    return found
 
 
 def work_folder_option(command: Command) -> Command:
@@ -99,12 +117,24 @@ def chosen_target(position: str | None, time: str | None, transaction: str | Non
 @click.argument("path", metavar="DEST", type=click.Path())
 @click.option("--incremental", is_flag=True, help="Add what was committed since to the backup in folder DEST.")
 @click.option("--replace", "replaces", is_flag=True, help="Replace the backup at DEST, once the new one is complete.")
+@_key_file
+@work_folder_option
 @_json
-def backup(metadata: str | None, name: str, path: str, incremental: bool, replaces: bool, as_json: bool) -> None:
+def backup(
+    metadata: str | None,
+    name: str,
+    path: str,
+    incremental: bool,
+    replaces: bool,
+    key_file: str | None,
+    work_folder: str | None,
+    as_json: bool,
+) -> None:
     """Back up a database while it is read and written.
 
     DEST is a folder, or one file if its name ends with .tar. The backup has everything that was acknowledged before, whole transactions
-    only. It is read from the bookies: no node needs to run. Its files are not encrypted, and only their owner may read them.
+    only. It is read from the bookies: no node needs to run. Only the owner of its files may read them. With --key-file they are encrypted
+    under the newest key of that file; keep a copy of it elsewhere.
     """
     if incremental and replaces:
         raise click.UsageError("--incremental adds to a backup; --replace makes another in its place")
@@ -112,7 +142,11 @@ def backup(metadata: str | None, name: str, path: str, incremental: bool, replac
 
     async def work(client: Client) -> None:
         logs = Logs(client, client_settings(LogClientSettings))
-        made = await back_up_database(client, logs, name, path, is_incremental=incremental, replaces=replaces)
+        keys = keys_of(key_file)
+        with tempfile.TemporaryDirectory(prefix="triplicate-backup-", dir=work_folder) as folder:
+            made = await back_up_database(
+                client, logs, name, path, is_incremental=incremental, replaces=replaces, keys=keys, work_folder=folder
+            )
         if made is None:
             remarks.print(f"nothing was committed in database {name} since the backup at {path}")
             if as_json:
@@ -128,13 +162,17 @@ def backup(metadata: str | None, name: str, path: str, incremental: bool, replac
 
 @click.command(name="verify-backup")
 @click.argument("path", metavar="BACKUP", type=click.Path(exists=True))
+@_key_file
 @_json
-def verify_backup_command(path: str, as_json: bool) -> None:
-    """Compare every part of a backup with its digest. Exit code 1 if one was changed or is missing. No cluster is needed."""
+def verify_backup_command(path: str, key_file: str | None, as_json: bool) -> None:
+    """Compare every part of a backup with its digest, and decrypt it if it is encrypted. No cluster is needed.
+
+    Exit code 1 if a part was changed or is missing, or the key is another.
+    """
     path = os.path.abspath(path)
 
     async def work() -> None:
-        manifest = await verify_backup(real_host("backup"), path)
+        manifest = await verify_backup(real_host("backup"), path, keys_of(key_file))
         if as_json:
             print_json(manifest_facts(manifest))
             return
@@ -153,6 +191,7 @@ def verify_backup_command(path: str, as_json: bool) -> None:
 @_replace
 @_key
 @click.option("--unencrypted", is_flag=True, help="Restore a database whose log was encrypted without encryption.")
+@_key_file
 @work_folder_option
 @_json
 def restore(
@@ -163,6 +202,7 @@ def restore(
     replaces: bool,
     key_id: str,
     unencrypted: bool,
+    key_file: str | None,
     work_folder: str | None,
     as_json: bool,
 ) -> None:
@@ -176,7 +216,8 @@ def restore(
         logs = Logs(client, client_settings(LogClientSettings))
         new = NewDatabase(name, key_id=key_id, replaces=replaces)
         with tempfile.TemporaryDirectory(prefix="triplicate-restore-", dir=work_folder) as folder:
-            info = await restore_database(client, logs, path, target, new, folder, is_unencrypted=unencrypted)
+            keys = keys_of(key_file)
+            info = await restore_database(client, logs, path, target, new, folder, is_unencrypted=unencrypted, keys=keys)
         begin = (await logs.head(info.log)).first_offset
         if as_json:
             print_json({"database": info.name, "log": info.log, "position": begin})
@@ -288,6 +329,7 @@ def manifest_facts(manifest: BackupManifest) -> dict[str, object]:
         "log": manifest.log,
         "position": manifest.end,
         "time_ms": manifest.parts[-1].time_ms,
+        "key": manifest.key_id or None,
         "parts": [
             {"file": one.file, "kind": one.kind.value, "bytes": one.size_bytes, "digest": one.digest, "first": one.first, "end": one.end}
             for one in manifest.parts

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os.path
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from triplicate.errors import ArgumentError, BackupDamaged, NotKept
+from triplicate.log import KeySource
 from triplicate.runtime import Host
 from triplicate.sql.backup.core import manifest as manifests
 from triplicate.sql.backup.core import tar_format
 from triplicate.sql.backup.core.manifest import Manifest, Part, decode_manifest, digest_text
+from triplicate.sql.backup.core.part_cipher import BackupKey, PartDecryptor, PartEncryptor, unsealed
 from triplicate.sql.backup.core.record_file import BatchFrame, RecordFileReader
 from triplicate.sql.backup.core.target import AtPosition, AtTime, Target, TargetSearch, time_text
 from triplicate.sql.backup.past_copy import APPLY_ENTRIES, APPLY_SIZE_BYTES
@@ -22,6 +26,8 @@ from triplicate.sql.storage.sqlite_copy import check_room, delete_file
 ARCHIVE_SUFFIX = ".tar"
 """A backup at a path with this suffix is one file."""
 READ_BYTES = 1024 * 1024
+SEALED_NAME = "administrator"
+"""In the place of a file's name for what is sealed in the manifest."""
 _MEMBERS_MAX = 1_000_000
 
 
@@ -41,6 +47,8 @@ class Backup:
     path: str
     manifest: Manifest
     parts: Mapping[str, PartPlace]
+    key: BackupKey | None = None
+    """Under which its files are encrypted; None for a backup in clear."""
 
 
 def manifest_path(folder: str) -> str:
@@ -52,12 +60,15 @@ def is_archive(path: str) -> bool:
     return path.endswith(ARCHIVE_SUFFIX)
 
 
-def open_backup(host: Host, path: str) -> Backup:
+def open_backup(host: Host, path: str, keys: KeySource | None = None) -> Backup:
     """Open a backup.
 
+    Args:
+        keys: for an encrypted one.
+
     Raises:
-        ArgumentError: there is none. BackupDamaged: the manifest was changed, or a part is missing or has another length. FormatError: a
-            later release wrote it.
+        ArgumentError: there is none, or its key is missing or another. BackupDamaged: the manifest was changed, or a part is missing or has
+            another length. FormatError: a later release wrote it.
     """
     files: Mapping[str, PartPlace]
     if host.disk.exists(manifest_path(path)):
@@ -70,6 +81,9 @@ def open_backup(host: Host, path: str) -> Backup:
     if listed is None or listed.size_bytes > manifests.SIZE_MAX:
         raise BackupDamaged(f"{path} has no {manifests.FILE_NAME} that can be read")
     manifest = decode_manifest(b"".join(_chunks(host, listed)), f"{manifests.FILE_NAME} of {path}")
+    key = key_of(manifest, path, keys)
+    if key is not None and manifest.sealed:
+        manifest = replace(manifest, administrator=_administrator(key, manifest, path))
     for part in manifest.parts:
         found = files.get(part.file)
         if found is None:
@@ -78,7 +92,30 @@ def open_backup(host: Host, path: str) -> Backup:
             raise BackupDamaged(
                 f"part {part.file} of the backup at {path} has {found.size_bytes} bytes; it was written with {part.size_bytes}"
             )
-    return Backup(path, manifest, {part.file: files[part.file] for part in manifest.parts})
+    return Backup(path, manifest, {part.file: files[part.file] for part in manifest.parts}, key)
+
+
+def key_of(manifest: Manifest, path: str, keys: KeySource | None) -> BackupKey | None:
+    """The key of a backup; None for one in clear. Raises ArgumentError: it is not among the keys."""
+    if not manifest.key_id:
+        return None
+    found = None if keys is None else keys.find(manifest.key_id)
+    if found is None:
+        where = "give the file that has it as --key-file" if keys is None else f"it is not in {keys.place}"
+        raise ArgumentError(f"the backup at {path} is encrypted under key {manifest.key_id!r}: {where}")
+    return BackupKey(manifest.key_id, found)
+
+
+def _administrator(key: BackupKey, manifest: Manifest, path: str) -> tuple[str, str] | None:
+    """What is sealed in the manifest, which also shows a wrong key before anything else is read."""
+    try:
+        value = json.loads(unsealed(key, manifest.identity, SEALED_NAME, bytes.fromhex(manifest.sealed), path))
+    except BackupDamaged:
+        raise ArgumentError(
+            f"the backup at {path} does not open with the given key {key.key_id!r}: it was made with another key of this id, or its "
+            "manifest was changed"
+        ) from None
+    return None if value is None else (str(value[0]), str(value[1]))
 
 
 def _files_of_folder(host: Host, folder: str) -> dict[str, PartPlace]:
@@ -128,6 +165,20 @@ def digest_of_file(host: Host, path: str) -> tuple[str, int]:
     return digest_text(digest), extent.size_bytes
 
 
+def encrypt_file(host: Host, path: str, target: str, encryptor: PartEncryptor) -> None:
+    """Write an encrypted copy of a file. Raises EnvironmentFault: the disk has no room."""
+    with closing(host.disk.open(path, readonly=True)) as file:
+        extent = PartPlace(path, 0, file.size())
+    check_room(host, target, extent.size_bytes, "the backup")
+    with closing(host.disk.open(target, create=True)) as file:
+        file.truncate(0)
+        offset = file.pwrite([encryptor.start], 0)
+        for chunk in _chunks(host, extent):
+            offset += file.pwrite([encryptor.feed(chunk)], offset)
+        file.pwrite([encryptor.finish()], offset)
+        file.sync()
+
+
 def _check_digest(backup: Backup, part: Part, found: str) -> None:
     if found != part.digest:
         raise BackupDamaged(
@@ -147,10 +198,29 @@ def verify_part(host: Host, backup: Backup, part: Part) -> None:
     _check_digest(backup, part, digest_text(digest))
 
 
+def _content(host: Host, backup: Backup, part: Part, digest: Any = None) -> Iterator[bytes]:
+    """The content of a part, decrypted. `digest` is updated with its bytes as they are stored. Raises BackupDamaged, FormatError."""
+    decryptor = None
+    if backup.key is not None:
+        decryptor = PartDecryptor(backup.key, backup.manifest.identity, part.file, f"part {part.file} of the backup at {backup.path}")
+    for chunk in _chunks(host, backup.parts[part.file]):
+        if digest is not None:
+            digest.update(chunk)
+        if decryptor is None:
+            yield chunk
+        else:
+            yield from decryptor.feed(chunk)
+    if decryptor is not None:
+        yield decryptor.finish()
+
+
 def verify(host: Host, backup: Backup) -> None:
     """Compare every part with its digest, and check that its batches are a chain. Raises as `verify_part`."""
     for part in backup.manifest.parts:
         verify_part(host, backup, part)
+    if backup.key is not None:
+        for _ in _content(host, backup, backup.manifest.full):
+            pass
     for part in backup.manifest.increments:
         for _ in _frames(host, backup, part):
             pass
@@ -158,7 +228,7 @@ def verify(host: Host, backup: Backup) -> None:
 
 def _frames(host: Host, backup: Backup, part: Part) -> Iterator[BatchFrame]:
     reader = RecordFileReader(f"part {part.file} of the backup at {backup.path}", part.first)
-    for chunk in _chunks(host, backup.parts[part.file]):
+    for chunk in _content(host, backup, part):
         yield from reader.feed(chunk)
     reader.finish(part.end)
 
@@ -170,8 +240,7 @@ def copy_full(host: Host, backup: Backup, path: str) -> None:
     digest, offset = hashlib.sha256(), 0
     with closing(host.disk.open(path, create=True)) as file:
         file.truncate(0)
-        for chunk in _chunks(host, backup.parts[part.file]):
-            digest.update(chunk)
+        for chunk in _content(host, backup, part, digest):
             offset += file.pwrite([chunk], offset)
     _check_digest(backup, part, digest_text(digest))
 

@@ -6,19 +6,22 @@ Files are written under another name, synced and renamed. A folder becomes a bac
 from __future__ import annotations
 
 import hashlib
+import json
 import os.path
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, closing
 from typing import NamedTuple
 
 from triplicate.errors import ArgumentError, NotKept
-from triplicate.log import Logs
+from triplicate.log import KeySource, Logs
 from triplicate.runtime import Host, Worker, fault_point, shielded
 from triplicate.sql.backup.backup_files import (
     ARCHIVE_SUFFIX,
     READ_BYTES,
+    SEALED_NAME,
     Backup,
     digest_of_file,
+    encrypt_file,
     is_archive,
     manifest_path,
     open_backup,
@@ -26,6 +29,7 @@ from triplicate.sql.backup.backup_files import (
 from triplicate.sql.backup.core import manifest as manifests
 from triplicate.sql.backup.core import tar_format
 from triplicate.sql.backup.core.manifest import Manifest, Part, PartKind, digest_text, encode_manifest
+from triplicate.sql.backup.core.part_cipher import SALT_SIZE, BackupKey, PartEncryptor, sealed
 from triplicate.sql.backup.core.record_file import START, BatchFrame, encode_frame
 from triplicate.sql.backup.past_copy import DatabaseLog, PastCopies
 from triplicate.sql.backup.work_file import WorkFileState
@@ -34,6 +38,8 @@ from triplicate.sql.storage.sqlite_copy import check_room, delete_file, on_disk
 
 MAKING = ".making"
 """Suffix of what is being written."""
+ENCRYPTED = ".encrypted"
+"""Suffix of encrypted parts."""
 _PARTS = ("full-", "log-")
 
 
@@ -55,40 +61,53 @@ class BackupWriter:
         self._past = PastCopies(host, logs, source)
 
     @fault_point("sql.backup")
-    async def full(self, path: str, *, replace: bool = False) -> Manifest:
+    async def full(self, path: str, *, replace: bool = False, key: BackupKey | None = None, work_folder: str | None = None) -> Manifest:
         """Make a backup with everything acknowledged so far, while the database is read and written.
 
         Args:
             path: a folder, which is made, or a file ``*.tar``. replace: replace the backup that is there, once the new one is complete.
+            key: encrypt its files. work_folder: for the copy in clear on the way, which is not made beside an encrypted backup.
 
         Raises:
-            ArgumentError: there is a backup already, or another file. EnvironmentFault: the disk fails or has no room.
+            ArgumentError: there is a backup already, or another file; or a key, and no work folder. EnvironmentFault: the disk fails or has
+            no room.
             Also the errors of `PastCopies.make`.
         """
+        if key is None:
+            work_folder = None  # The copy is the part itself.
+        elif work_folder is None:
+            raise ArgumentError("an encrypted backup needs a work folder for the copy in clear on the way")
         worker = self._host.new_worker(f"sql-{self._source.name}-backup")
         try:
             await on_disk(worker, _check_free, self._host, path, replace)
             work = path + MAKING + ".sqlite" if is_archive(path) else os.path.join(path, "full" + MAKING)
+            clear = work if work_folder is None else os.path.join(work_folder, "full" + MAKING)
             try:
-                state = await self._past.make(None, work)
-                manifest = await self._manifest(worker, work, state)
+                state = await self._past.make(None, clear)
+                manifest = await self._manifest(worker, clear, work, state, key)
                 finish = _write_archive if is_archive(path) else _write_folder
                 await on_disk(worker, finish, self._host, path, work, manifest)
             finally:
-                await shielded(on_disk(worker, delete_file, self._host, work))
+                for file in dict.fromkeys((clear, work)):
+                    await shielded(on_disk(worker, delete_file, self._host, file))
         finally:
             await shielded(worker.close())
         return manifest
 
-    async def _manifest(self, worker: Worker, work: str, state: WorkFileState) -> Manifest:
+    async def _manifest(self, worker: Worker, clear: str, work: str, state: WorkFileState, key: BackupKey | None) -> Manifest:
+        """The manifest of a full backup whose part is at `work`, where it is written from `clear` if there is a key."""
         source, head = self._source, await self._logs.head(self._source.log)
-        digest, size_bytes = await on_disk(worker, digest_of_file, self._host, work)
         made_ms = self._host.clock.wall_us() // 1000
-        name = f"full-{state.position}-{made_ms}.sqlite"
+        identity, sealed_text = source.identity.hex(), ""
+        name = f"full-{state.position}-{made_ms}.sqlite" + (ENCRYPTED if key is not None else "")
+        if key is not None:
+            await on_disk(worker, encrypt_file, self._host, clear, work, PartEncryptor(key, self._salt(), identity, name))
+            sealed_text = sealed(key, self._salt(), identity, SEALED_NAME, json.dumps(source.administrator).encode()).hex()
+        digest, size_bytes = await on_disk(worker, digest_of_file, self._host, work)
         part = Part(name, PartKind.FULL, size_bytes, digest, 0, state.position, state.epoch, state.time_ms, made_ms)
         return Manifest(
             source.name,
-            source.identity.hex(),
+            identity,
             source.log,
             head.log_id,
             source.lease_ms,
@@ -96,11 +115,16 @@ class BackupWriter:
             (part,),
             source.administrator,
             bool(head.key_id),
+            "" if key is None else key.key_id,
+            sealed_text,
         )
 
+    def _salt(self) -> bytes:
+        return self._host.entropy.secret(SALT_SIZE)
+
     @fault_point("sql.backup_increment")
-    async def increment(self, path: str) -> Manifest | None:
-        """Add the log's records since its end to a backup in a folder.
+    async def increment(self, path: str, keys: KeySource | None = None) -> Manifest | None:
+        """Add the log's records since its end to a backup in a folder, encrypted under its key if it has one.
 
         Returns:
             The longer manifest; None if there is nothing to add.
@@ -113,16 +137,22 @@ class BackupWriter:
             raise ArgumentError(f"{path} is one file, to which nothing can be added: make a backup in a folder, without {ARCHIVE_SUFFIX}")
         worker = self._host.new_worker(f"sql-{self._source.name}-backup")
         try:
-            backup: Backup = await on_disk(worker, open_backup, self._host, path)
+            backup: Backup = await on_disk(worker, open_backup, self._host, path, keys)
+            if keys is not None and backup.key is None:
+                raise ArgumentError(f"the backup at {path} is not encrypted: make a full one with --key-file and --replace")
             await self._check_same(backup.manifest, path)
             first, end = backup.manifest.end, await self._past.resolve(None)
             if end <= first:
                 return None
             work = os.path.join(path, "log" + MAKING)
-            last = await self._write_records(worker, work, first, end)
+            name, encryptor = f"log-{first}-{end}.records", None
+            if backup.key is not None:
+                name += ENCRYPTED
+                encryptor = PartEncryptor(backup.key, self._salt(), backup.manifest.identity, name)
+            last = await self._write_records(worker, work, first, end, encryptor)
             digest, size_bytes = await on_disk(worker, digest_of_file, self._host, work)
             made_ms = self._host.clock.wall_us() // 1000
-            part = Part(f"log-{first}-{end}.records", PartKind.LOG, size_bytes, digest, first, end, last.epoch, last.time_ms, made_ms)
+            part = Part(name, PartKind.LOG, size_bytes, digest, first, end, last.epoch, last.time_ms, made_ms)
             longer = backup.manifest.followed_by(part, last.schema)
             await on_disk(worker, _write_folder, self._host, path, work, longer)
             return longer
@@ -142,19 +172,23 @@ class BackupWriter:
                 f"{head.first_offset} by now: make a full backup, and add to it more often, or raise node.snapshot_keep_log_s"
             )
 
-    async def _write_records(self, worker: Worker, path: str, first: int, end: int) -> _LogEnd:
+    async def _write_records(self, worker: Worker, path: str, first: int, end: int, encryptor: PartEncryptor | None) -> _LogEnd:
         file = await on_disk(worker, lambda: self._host.disk.open(path, create=True))
         last: BatchFrame | None = None
         try:
             await on_disk(worker, file.truncate, 0)
-            await on_disk(worker, file.pwrite, [START], 0)
-            offset = len(START)
+            begin = START if encryptor is None else encryptor.start + encryptor.feed(START)
+            offset = await on_disk(worker, file.pwrite, [begin], 0)
             async with aclosing(_gathered(self._past.frames(first, end))) as groups:
                 async for group in groups:
                     buffers = [encode_frame(frame) for frame in group]
+                    if encryptor is not None:
+                        buffers = [await on_disk(worker, encryptor.feed, b"".join(buffers))]
                     await on_disk(worker, check_room, self._host, path, sum(map(len, buffers)), "the backup")
                     offset += await on_disk(worker, file.pwrite, buffers, offset)
                     last = group[-1]
+            if encryptor is not None:
+                await on_disk(worker, file.pwrite, [encryptor.finish()], offset)
             await on_disk(worker, file.sync)
         finally:
             await shielded(on_disk(worker, file.close))

@@ -210,7 +210,7 @@ class PastDatabases:
             past = PastCopies(self._host, self._logs, source, self._setup)
             position = await past.resolve(parse_target(point))
         except ArgumentError as error:
-            raise SqlError("22023", f'invalid value for parameter "triplicate.as_of": {error}') from None
+            raise SqlError("22023", f"invalid point in the past: {error}") from None
         except NotKept as error:
             raise SqlError("55000", str(error)) from None
         except TriplicateError as error:

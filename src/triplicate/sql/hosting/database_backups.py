@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from triplicate.client import Client
 from triplicate.errors import ArgumentError
-from triplicate.log import Logs
+from triplicate.log import KeySource, Logs
 from triplicate.runtime import Host, shielded
 from triplicate.sql.backup import backup_files
 from triplicate.sql.backup.backup_files import Backup, open_backup, rebuild
 from triplicate.sql.backup.backup_writer import MAKING, BackupWriter
 from triplicate.sql.backup.core.manifest import Manifest
+from triplicate.sql.backup.core.part_cipher import BackupKey
 from triplicate.sql.backup.core.target import Target
 from triplicate.sql.backup.past_copy import PastCopies
 from triplicate.sql.backup.plain_files import adopt_plain, make_plain
@@ -27,34 +28,56 @@ _WORK_NAME, _DUMPED_NAME = "work.db", "dumped.db"
 
 
 async def back_up_database(
-    client: Client, logs: Logs, name: str, path: str, *, is_incremental: bool = False, replaces: bool = False
+    client: Client,
+    logs: Logs,
+    name: str,
+    path: str,
+    *,
+    is_incremental: bool = False,
+    replaces: bool = False,
+    keys: KeySource | None = None,
+    work_folder: str | None = None,
 ) -> Manifest | None:
     """Make a full backup of a database, or add the records since to one.
 
     Args:
         path: a folder, or a file ``*.tar``; absolute.
         is_incremental: add to the backup that is there. replaces: replace it.
+        keys: encrypt a full backup under the newest one. An increment has the key of its backup.
+        work_folder: an empty folder for the copy in clear on the way; needed for a full backup with a key.
 
     Returns:
         What the backup has now; None if there was nothing to add.
 
     Raises:
-        SqlError: 3D000, there is no such database. Also the errors of `BackupWriter.full` and `BackupWriter.increment`.
+        SqlError: 3D000, there is no such database. ArgumentError: there is no key. Also the errors of `BackupWriter.full` and
+        `BackupWriter.increment`.
     """
     writer = BackupWriter(client.host, logs, source_of(await read_info(client, name)))
-    return await (writer.increment(path) if is_incremental else writer.full(path, replace=replaces))
+    if is_incremental:
+        return await writer.increment(path, keys)
+    return await writer.full(path, replace=replaces, key=None if keys is None else _newest(keys), work_folder=work_folder)
 
 
-async def verify_backup(host: Host, path: str) -> Manifest:
-    """Compare every part of a backup with its digest.
+def _newest(keys: KeySource) -> BackupKey:
+    key_id = keys.newest()
+    key = None if key_id is None else keys.find(key_id)
+    if key_id is None or key is None:
+        raise ArgumentError(f"there is no key in {keys.place}: make one with `triplicate log key new`")
+    return BackupKey(key_id, key)
+
+
+async def verify_backup(host: Host, path: str, keys: KeySource | None = None) -> Manifest:
+    """Compare every part of a backup with its digest, and decrypt it where it is encrypted.
 
     Raises:
-        ArgumentError: there is none. BackupDamaged: it was changed, or parts are missing. FormatError: a later release wrote it.
+        ArgumentError: there is none, or its key is missing. BackupDamaged: it was changed, or parts are missing. FormatError: a later
+        release wrote it.
     """
     worker = host.new_worker("sql-verify-backup")
 
     def check() -> Backup:
-        backup = open_backup(host, path)
+        backup = open_backup(host, path, keys)
         backup_files.verify(host, backup)
         return backup
 
@@ -65,7 +88,15 @@ async def verify_backup(host: Host, path: str) -> Manifest:
 
 
 async def restore_database(
-    client: Client, logs: Logs, path: str, target: Target | None, new: NewDatabase, work_folder: str, *, is_unencrypted: bool = False
+    client: Client,
+    logs: Logs,
+    path: str,
+    target: Target | None,
+    new: NewDatabase,
+    work_folder: str,
+    *,
+    is_unencrypted: bool = False,
+    keys: KeySource | None = None,
 ) -> DatabaseInfo:
     """Make a database of a backup, on any cluster. The whole backup is verified before anything is changed.
 
@@ -74,6 +105,7 @@ async def restore_database(
         new: the lease and the administrator are those of the backup, unless it has an administrator.
         work_folder: an empty folder for a copy of the database.
         is_unencrypted: whether a database whose log was encrypted may be restored without a key.
+        keys: of an encrypted backup.
 
     Raises:
         SqlError: 42P04, the name is in use. ArgumentError: there is no backup, or a key is missing. BackupDamaged: it fails a digest, or
@@ -83,7 +115,7 @@ async def restore_database(
     worker = client.host.new_worker("sql-restore-backup")
     work = os.path.join(work_folder, _WORK_NAME)
     try:
-        backup: Backup = await on_disk(worker, open_backup, client.host, path)
+        backup: Backup = await on_disk(worker, open_backup, client.host, path, keys)
         manifest = backup.manifest
         if manifest.is_encrypted and not new.key_id and not is_unencrypted:
             raise ArgumentError(

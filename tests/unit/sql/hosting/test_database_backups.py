@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.log.encryption_rig import KEYS
-from tests.unit.sql.backup.past_rig import content_of, ones, written
+from tests.unit.sql.backup.past_rig import STATEMENTS, content_of, ones, written
 from tests.unit.sql.cluster import Cluster, play, run
 from tests.unit.sql.hosting.restoring_rig import hosted
 from tests.unit.sql.role_rig import with_roles
-from triplicate.errors import ArgumentError, NotKept, SqlError
+from triplicate.errors import ArgumentError, BackupDamaged, NotKept, SqlError
 from triplicate.log import KnownKeys, LogSettings
 from triplicate.sql import (
     Administrator,
@@ -134,5 +134,72 @@ def test_refusals_change_nothing(tmp_path: Path) -> None:
         assert await logs.names() == names
         assert not list((tmp_path / "work").iterdir())
         assert not (tmp_path / "other").exists()
+
+    play(tmp_path / "nodes", scene)
+
+
+def test_an_encrypted_backup_shows_nothing_and_needs_its_key(tmp_path: Path) -> None:
+    keys, others = KnownKeys({"old": b"o" * 32, "new": b"n" * 32}), KnownKeys({"new": b"x" * 32})
+    folder, archive = tmp_path / "backup", tmp_path / "backup.tar"
+
+    async def scene(cluster: Cluster) -> None:
+        client, logs = cluster.client("command"), cluster.logs["command"]
+        database = await cluster.leader()
+        administrator = Administrator.of_password(client, "root", "secret")
+        await set_administrator(client, "db", administrator)
+        history = await written(database, STATEMENTS[:5])
+        work = tmp_path / "work"
+        work.mkdir()
+        for path in (folder, archive):
+            made = await back_up_database(client, logs, "db", str(path), keys=keys, work_folder=str(work))
+            assert made is not None
+            assert made.key_id == "new"
+        history.moments += (await written(database, STATEMENTS[5:])).moments
+        refused = ((None, "give the file that has it as --key-file"), (others, "another key of this id"), (KnownKeys({}), "not in"))
+        for wrong, reason in refused:
+            with pytest.raises(ArgumentError, match=reason):
+                await back_up_database(client, logs, "db", str(folder), is_incremental=True, keys=wrong)
+        longer = await back_up_database(client, logs, "db", str(folder), is_incremental=True, keys=keys)
+        assert longer is not None
+        assert longer.end == database.position
+        stored = b"".join(path.read_bytes() for path in [archive, *folder.iterdir()])
+        for word in (b"SQLite format", b"second", b"three", b"TRBL", administrator.verifier.encode(), b"root"):
+            assert word not in stored
+        assert len(list(folder.iterdir())) == 3
+        for wrong, reason in ((None, "--key-file"), (others, "another key of this id")):
+            with pytest.raises(ArgumentError, match=reason):
+                await verify_backup(client.host, str(folder), wrong)
+            with pytest.raises(ArgumentError, match=reason):
+                await restore_database(client, logs, str(folder), None, ones("again"), str(work), keys=wrong)
+        assert await database_names(client) == ["db"]
+        assert not list(work.iterdir())
+        assert await verify_backup(client.host, str(folder), keys) == longer
+        assert longer.administrator == (administrator.name, administrator.verifier)
+        assert (await verify_backup(client.host, str(archive), keys)).full.end == history.moments[4].position
+        for name, target, moment in (("whole", None, history.moments[-1]), ("part", AtPosition(6), history.moments[5])):
+            info = await restore_database(client, logs, str(folder), target, ones(name), str(work), keys=keys)
+            assert info.administrator == administrator
+            again = await hosted(cluster, name, info.identity)
+            assert content_of(Path(again.path)) == moment.content
+        part = next(folder.glob("log-*"))
+        part.write_bytes(part.read_bytes()[:-1] + b"\0")
+        with pytest.raises(BackupDamaged, match=part.name):
+            await verify_backup(client.host, str(folder), keys)
+
+    play(tmp_path / "nodes", scene)
+
+
+def test_a_backup_in_clear_gets_no_encrypted_parts(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        client, logs = cluster.client("command"), cluster.logs["command"]
+        await written(await cluster.leader())
+        folder, keys = str(tmp_path / "backup"), KnownKeys({"a": b"a" * 32})
+        with pytest.raises(ArgumentError, match="there is no key in"):
+            await back_up_database(client, logs, "db", folder, keys=KnownKeys({}), work_folder=str(tmp_path))
+        with pytest.raises(ArgumentError, match="needs a work folder"):
+            await back_up_database(client, logs, "db", folder, keys=keys)
+        await back_up_database(client, logs, "db", folder)
+        with pytest.raises(ArgumentError, match="is not encrypted: make a full one"):
+            await back_up_database(client, logs, "db", folder, is_incremental=True, keys=keys)
 
     play(tmp_path / "nodes", scene)

@@ -15,9 +15,11 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from triplicate.errors import BackupDamaged, FormatError
+from triplicate.errors import ArgumentError, BackupDamaged, FormatError
+from triplicate.log import check_key_id
 
-FORMAT = 1
+FORMAT, FORMAT_ENCRYPTED = 1, 2
+"""Of a backup in clear, and of one whose files are encrypted."""
 FILE_NAME = "manifest.json"
 SIZE_MAX = 16 * 1024 * 1024
 """Bytes of the largest manifest that is read."""
@@ -64,7 +66,9 @@ class Manifest:
         lease_ms: as in the list of databases.
         administrator: name and verifier of the administrator in that list; None without one.
         schema: digest of the schema at the end, hexadecimal.
-        is_encrypted: whether the log is encrypted. The backup is not.
+        is_encrypted: whether the log is encrypted.
+        key_id: names the key under which the files of the backup are encrypted; empty for none.
+        sealed: the administrator, encrypted under that key, hexadecimal; empty without one. The field in clear is not written then.
     """
 
     database: str
@@ -76,6 +80,8 @@ class Manifest:
     parts: tuple[Part, ...]
     administrator: tuple[str, str] | None = field(default=None, repr=False)
     is_encrypted: bool = False
+    key_id: str = ""
+    sealed: str = field(default="", repr=False)
 
     @property
     def end(self) -> int:
@@ -108,7 +114,8 @@ _PART_FIELDS: tuple[tuple[str, str, type], ...] = (
     ("made", "made_ms", int),
 )
 _TEXTS = ("database", "identity", "log", "log_id", "schema")
-_KNOWN = frozenset((*_TEXTS, "administrator", "digest", "encrypted", "format", "lease", "parts"))
+_KNOWN = {FORMAT: frozenset((*_TEXTS, "administrator", "digest", "encrypted", "format", "lease", "parts"))}
+_KNOWN[FORMAT_ENCRYPTED] = _KNOWN[FORMAT] | {"key", "sealed"}
 
 
 def digest_text(digest: Any) -> str:
@@ -122,6 +129,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
     value["lease"] = manifest.lease_ms
     value["encrypted"] = manifest.is_encrypted
     value["administrator"] = None if manifest.administrator is None else list(manifest.administrator)
+    if manifest.key_id:
+        value |= {"format": FORMAT_ENCRYPTED, "key": manifest.key_id, "sealed": manifest.sealed, "administrator": None}
     value["parts"] = [{key: getattr(part, name) for key, name, _ in _PART_FIELDS} for part in manifest.parts]
     value["digest"] = _own_digest(value)
     return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False).encode() + b"\n"
@@ -142,11 +151,14 @@ def decode_manifest(data: bytes, place: str) -> Manifest:
         raise BackupDamaged(f"{place} is not JSON: {error}") from error
     if not isinstance(value, dict) or not isinstance(value.get("format"), int):
         raise BackupDamaged(f"{place} is not the manifest of a backup")
-    if value["format"] != FORMAT:
-        raise FormatError(f"{place} is of format {value['format']}; this release reads format {FORMAT}: use the release that wrote it")
+    known = _KNOWN.get(value["format"])
+    if known is None:
+        raise FormatError(
+            f"{place} is of format {value['format']}; this release reads formats up to {FORMAT_ENCRYPTED}: use the release that wrote it"
+        )
     if value.get("digest") != _own_digest(value):
         raise BackupDamaged(f"{place} was changed after it was written: its digest is another one")
-    unknown = sorted(set(value) - _KNOWN)
+    unknown = sorted(set(value) - known)
     if unknown:
         raise FormatError(f"{place} has unknown field {unknown[0]!r}: use the release that wrote it")
     try:
@@ -161,8 +173,10 @@ def decode_manifest(data: bytes, place: str) -> Manifest:
             parts=tuple(_part_of(one) for one in value["parts"]),
             administrator=None if administrator is None else (str(administrator[0]), str(administrator[1])),
             is_encrypted=_typed(value, "encrypted", bool),
+            key_id=check_key_id(_typed(value, "key", str)) if "key" in known else "",
+            sealed=bytes.fromhex(_typed(value, "sealed", str)).hex() if "sealed" in known else "",
         )
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except (ArgumentError, KeyError, TypeError, IndexError, ValueError) as error:
         raise BackupDamaged(f"{place} lacks a field or has a wrong one: {error!r}") from error
     check_chain(manifest.parts)
     return manifest

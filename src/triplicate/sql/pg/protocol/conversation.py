@@ -349,11 +349,11 @@ class Conversation:
 
     async def _run_portal(self, portal: Portal) -> None:
         """Run the portal of a simple query to its end."""
-        state, statement = self._state, portal.statement
         try:
             await self._portals.start(portal)
-            if statement.plan.prepared is not None and statement.plan.prepared.columns:
-                state.stream.write(row_description(statement.plan, portal.column_oids or (), portal.formats()))
+            plan = portal.statement.plan
+            if plan.prepared is not None and plan.prepared.columns:
+                self._state.stream.write(row_description(plan, portal.column_oids or (), portal.formats()))
             await self._portals.execute(portal, 0, is_described=False)
         finally:
             await portal.close()

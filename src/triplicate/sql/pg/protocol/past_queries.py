@@ -46,7 +46,7 @@ class PastQueries:
         self._live = LiveTableRows(state)
 
     async def start(self, portal: Portal, query: AsOfQuery) -> Cursor:
-        """Start the query of a portal. If its point is a parameter, the portal gets a plan for the tables of then.
+        """Start the query of a portal. It gets a plan for the tables of then, unless it has it, since its point is a constant.
 
         Raises:
             SqlError: 0A000, the result had other columns then than the client knows; and as `Session.session_as_of` and `Session.start`.
@@ -54,7 +54,8 @@ class PastQueries:
         state, clause = self._state, query.clause
         session = await state.session.session_as_of(clause.point(portal.parameters))
         try:
-            if clause.parameter:
+            # The time of a constant may have got transactions since, where the clocks of two leaders differ.
+            if query.planned_for != session.schema_version[0]:
                 statement = portal.statement
                 plan = await plan_as_of(session, query, statement.plan.parameter_oids)
                 if statement.is_fixed:

@@ -318,7 +318,7 @@ async def _plan_past_query(session: Session, query: AsOfQuery, given_oids: tuple
             raise
     past = await session.session_as_of(query.clause.point(()))
     try:
-        return await plan_as_of(past, query, given_oids)
+        return await plan_as_of(past, replace(query, planned_for=past.schema_version[0]), given_oids)
     finally:
         await past.close()
 

@@ -51,6 +51,8 @@ class AsOfQuery:
     statement: Statement
     """Without the clause."""
     clause: AsOfClause
+    planned_for: int | None = None
+    """The version of the schema of then for which the query is planned; None while its point is a parameter."""
 
 
 def parse_as_of(statement: Statement) -> AsOfQuery | None:

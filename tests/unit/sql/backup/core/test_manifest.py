@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from triplicate.errors import BackupDamaged, FormatError
-from triplicate.sql.backup.core.manifest import Manifest, Part, PartKind, check_chain, decode_manifest, encode_manifest
+from triplicate.sql.backup.core.manifest import Manifest, Part, PartKind, _own_digest, check_chain, decode_manifest, encode_manifest
 
 DIGEST = "sha256:" + "0" * 64
 FULL = Part("full-4-1.sqlite", PartKind.FULL, 10, DIGEST, 0, 4, 1, 1000, 1)
@@ -68,8 +68,25 @@ def test_names_that_lead_out_of_the_folder_are_refused() -> None:
 
 def test_a_later_format_is_refused_by_its_number() -> None:
     value = json.loads(encode_manifest(MANIFEST))
-    with pytest.raises(FormatError, match="format 2"):
-        decode_manifest(json.dumps({**value, "format": 2}).encode(), "it")
+    with pytest.raises(FormatError, match="format 3"):
+        decode_manifest(json.dumps({**value, "format": 3}).encode(), "it")
+
+
+def test_an_encrypted_backup_names_its_key_and_keeps_its_administrator_sealed() -> None:
+    manifest = replace(MANIFEST, administrator=("ann", "verifier"), key_id="2026-01", sealed="00ff")
+    data = encode_manifest(manifest)
+    assert b"verifier" not in data
+    assert decode_manifest(data, "it") == replace(manifest, administrator=None)
+    for change in ({"key": "../x"}, {"key": ""}, {"sealed": "no digits"}, {"sealed": None}):
+        changed = {**json.loads(data), **change}
+        with pytest.raises(BackupDamaged, match="lacks a field"):
+            decode_manifest(_with_digest(changed), "it")
+    with pytest.raises(FormatError, match="unknown field 'key'"):
+        decode_manifest(_with_digest({**json.loads(encode_manifest(MANIFEST)), "key": "a"}), "it")
+
+
+def _with_digest(value: dict[str, object]) -> bytes:
+    return json.dumps({**value, "digest": _own_digest(value)}).encode()
 
 
 def test_the_verifier_of_the_administrator_is_not_shown() -> None:

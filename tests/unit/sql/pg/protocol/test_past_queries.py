@@ -105,7 +105,9 @@ def test_a_point_may_be_a_parameter(tmp_path: Path) -> None:
     play_written(tmp_path, scene)
 
 
-def test_a_prepared_query_has_the_columns_of_then_and_keeps_them_when_the_schema_changes(tmp_path: Path) -> None:
+def test_a_prepared_query_has_the_columns_of_then_and_keeps_them_when_the_schema_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scene(cluster: ServedCluster, database: SqlDatabase, history: History) -> None:
         client = await raw(cluster)
         answers = await client.send(parse("select * from t order by id as of position 2", "s"), describe("s"), SYNC)
@@ -121,6 +123,18 @@ def test_a_prepared_query_has_the_columns_of_then_and_keeps_them_when_the_schema
         assert await client.send(query("select v from t as of position 2; select 7")) == [
             "T v:25", "D one", "D two", "C SELECT 2", "T ?column?:20", "D 7", "C SELECT 1", "Z I",
         ]  # fmt: skip
+        at = 2
+
+        async def resolve(self: PastCopies, target: object) -> int:
+            return at
+
+        monkeypatch.setattr(PastCopies, "resolve", resolve)
+        moving = "select * from t as of time '2026-01-31'"
+        await client.send(parse(moving, "m"), describe("m"), SYNC)
+        at = 6
+        assert await client.send(bind(statement="m"), execute(), SYNC) == ["2", "E ERROR 0A000", "Z I"]
+        assert (await client.send(query(moving)))[:2] == ["T id:20,v:25,w:20", "D 1,one,7"]
+        monkeypatch.undo()
         many = "with recursive n(i) as (values (1) union all select i + 1 from n where i < 1000) select i, v from n, t as of position 2"
         answers = await client.send(parse(many), bind(), execute(rows=1), execute(), SYNC)
         assert (answers[-2], readers(cluster)) == ("C SELECT 1999", 0)
