@@ -136,7 +136,9 @@ class Rounds:
 
     def _is_complete(self) -> bool:
         written = len(self._writes.acknowledged)
-        return all(count_of(machine) >= written for machine in self._fleet.machines)
+        # A server that comes back late is a second machine that is missing.
+        is_whole = not self._fleet.has_zookeeper or all(mode_of(machine) for machine in self._fleet.machines)
+        return is_whole and all(count_of(machine) >= written for machine in self._fleet.machines)
 
 
 def _connect(machine: Machine) -> psycopg.Connection[tuple[int]]:

@@ -15,8 +15,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     changed = ZooKeeperTree._state_changed
 
     def keeping(self: ZooKeeperTree, state: str, session_id: int) -> None:
-        known = self._is_beside_leader
+        connections = self._connections
         changed(self, state, session_id)
-        self._is_beside_leader = known
+        self._connections = max(connections, 1)
 
     patch(ZooKeeperTree, "_state_changed", keeping)

@@ -75,8 +75,10 @@ class ZooKeeperTree:
         self._watches = WatchTable()
         self._over: SessionExpired | None = None
         self._has_tls = access.tls is not None
-        self._is_beside_leader: bool | None = None
-        """Whether the server on this machine leads; None until it was asked on this connection."""
+        self._connections = 0
+        """How often this session was connected."""
+        self._role_of_own_server = 0, False
+        """Whether the server on this machine leads, and since which connection that is known."""
         self._closed = False
         self._ready = asyncio.Event()
         """Set while connected, and permanently after the session ends, so that waiting operations fail."""
@@ -242,12 +244,11 @@ class ZooKeeperTree:
 
         Servers close all connections before they elect a leader, so the answer holds for a connection.
         """
-        if self._is_beside_leader is None and self._ready.is_set():
-            self._is_beside_leader = False
-            own = self._session.own_server
-            if own is not None and not self._has_tls:
-                self._is_beside_leader = await leads(self._host, own[1], own[2])
-        return bool(self._is_beside_leader)
+        connection, own = self._connections, self._session.own_server
+        if self._role_of_own_server[0] != connection and own is not None and not self._has_tls:
+            # The connection may break meanwhile, and the server lead no more.
+            self._role_of_own_server = connection, await leads(self._host, own[1], own[2])
+        return self._role_of_own_server == (self._connections, True)
 
     async def sync(self, path: str) -> None:
         _check(path)
@@ -323,7 +324,7 @@ class ZooKeeperTree:
             return
         if state == CONNECTED:
             self._session_id = session_id
-            self._is_beside_leader = None
+            self._connections += 1
             self._ready.set()
             # The server dropped the watches with the connection. Arming wakes them, too.
             for path in self._watches.paths():
