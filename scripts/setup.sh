@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes .venv with exactly what requirements.lock names, and the programs that tests and demo call (Java 17, psql, and for the tests alone
-# PostgreSQL's server, Go, Node and pgjdbc).
+# redis-cli, PostgreSQL's server, Go, Node and pgjdbc).
 # Needs: a Python 3.11 or newer. Run by `make setup`, which leaves it out when nothing has changed since.
 set -euo pipefail
 cd "$(dirname "$0")/.."
