@@ -73,7 +73,12 @@ class StoreDoor:
         self._connection = connection
 
     async def write(self, mark: int) -> int:
+        # An earlier mark whose outcome is unknown may still be on its way: it is not to replace this one later.
+        await self._ask("WATCH", KEYS[0])
+        await self._ask("MULTI")
         await self._ask("MSET", *(word for key in KEYS for word in (key, mark)))
+        if await self._ask("EXEC") is None:
+            raise Refused("another mark was written meanwhile")
         return int(await self._ask("TRIPLICATE.POSITION"))
 
     async def read(self, level: str, bound_s: float, position: int) -> Answer:
