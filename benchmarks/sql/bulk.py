@@ -51,6 +51,11 @@ def insert_rows(turn: SqlTurn) -> Figures:
     return _loaded(turn, _values, _insert)
 
 
+def insert_text(turn: SqlTurn) -> Figures:
+    """INSERT with 1,000 rows of constants each, as `pg_dump --inserts` and many libraries write them, with psycopg."""
+    return _loaded(turn, _texts, _insert_texts)
+
+
 def _loaded(turn: SqlTurn, made: Callable[[range], Made], load: Callable[[psycopg.Connection[Any], Made], None]) -> Figures:
     """Load one transaction after another into an empty table. The time of making the rows does not count."""
     with turn.server.connect() as connection:
@@ -91,6 +96,19 @@ def _insert(connection: psycopg.Connection[Any], statements: list[list[int | str
         for values in statements:
             text = f"INSERT INTO loaded VALUES {', '.join(['(%s, %s)'] * (len(values) // 2))}"
             connection.execute(text.encode(), values, prepare=True)
+
+
+def _texts(keys: range) -> list[bytes]:
+    """The text of each statement."""
+    starts = range(0, len(keys), ROWS_OF_STATEMENT)
+    rows = [", ".join(f"({key}, '{NAME}')" for key in keys[start : start + ROWS_OF_STATEMENT]) for start in starts]
+    return [f"INSERT INTO loaded VALUES {one}".encode() for one in rows]
+
+
+def _insert_texts(connection: psycopg.Connection[Any], statements: list[bytes]) -> None:
+    with connection.transaction():
+        for text in statements:
+            connection.execute(text)
 
 
 def executemany(turn: SqlTurn) -> Figures:

@@ -64,7 +64,12 @@ BESIDE_POSTGRES: Named = (
 )
 """Cases of our present nodes and of PostgreSQL."""
 LEDGER: Named = (("ledger", cases.ledger),)
-BULK: Named = (("copy", bulk.copy), ("insert_rows", bulk.insert_rows), ("executemany", bulk.executemany))
+BULK: Named = (
+    ("copy", bulk.copy),
+    ("insert_rows", bulk.insert_rows),
+    ("insert_text", bulk.insert_text),
+    ("executemany", bulk.executemany),
+)
 WAITS: Named = (("scan", pauses.scan), ("lag", pauses.lag))
 LATER_WAITS: Named = (("handover", pauses.handover), ("snapshot", pauses.snapshot))
 TABLES: Named = (("pgbench_tables", cases.pgbench_tables),)
