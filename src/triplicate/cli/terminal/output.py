@@ -7,14 +7,40 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
+import click
 
-remarks = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
-"""For all output that is not data. Lines are not wrapped, so that paths and addresses can be copied."""
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Remarks:
+    """All output that is not data, on standard error. Lines are not wrapped, so that paths and addresses can be copied.
+
+    rich is imported where it draws something, here and below: its import takes a tenth of the start of a short command or a bookie.
+    """
+
+    def __init__(self) -> None:
+        self._console: Console | None = None
+
+    def console(self) -> Console:
+        """The console of a progress bar. Remarks appear above the bar."""
+        if self._console is None:
+            from rich.console import Console
+
+            self._console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        return self._console
+
+    def print(self, text: str) -> None:
+        """Print one remark."""
+        if self._console is None:
+            click.echo(text, err=True)
+        else:
+            self._console.print(text)
+
+
+remarks = Remarks()
 
 
 def print_json(value: object) -> None:
@@ -25,6 +51,10 @@ def print_json(value: object) -> None:
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), title: str | None = None) -> None:
     """Print a table. Columns named in `right`, such as numbers, are aligned to the right."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(title=title, title_justify="left")
     for heading in headings:
         table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
@@ -44,13 +74,15 @@ class ProgressBar:
     DRAW_S = 0.1
 
     def __init__(self, what: str, total: int | None) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            console=remarks,
+            console=remarks.console(),
             transient=True,
             disable=not sys.stderr.isatty(),
             auto_refresh=False,
