@@ -147,9 +147,7 @@ class RealNetwork:
         server_name: str | None,
         received: bytes = b"",
     ) -> asyncio.Transport:
-        if transport.is_closing():
-            # The loops would begin a handshake, and report neither its end nor the end of its time.
-            raise ConnectionResetError("the connection was closed before the TLS handshake")
+        _check_open(transport)
         gate = HandshakeGate(protocol, transport)
         if received:
             # This comes before `connection_made` of the TLS protocol, which asyncio and uvloop call in the same turn of the loop.
@@ -172,6 +170,12 @@ class RealNetwork:
             raise ConnectionResetError("the connection was closed during the TLS handshake")
         gate.release(protected, self._loop)
         return protected
+
+
+def _check_open(transport: asyncio.Transport) -> None:
+    """Raises ConnectionResetError: the connection has ended. In uvloop a handshake over it has no end, not even at its limit."""
+    if transport.is_closing():
+        raise ConnectionResetError("the connection was closed before the TLS handshake")
 
 
 def _feed(transport: asyncio.Transport, received: bytes) -> None:
