@@ -58,13 +58,9 @@ class Side(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._hear("loss")
 
-    async def protect(
-        self, host: Host, context: ssl.SSLContext, server_name: str | None, *, received: bytes = b"", limit_s: float = 20.0
-    ) -> asyncio.Transport:
+    async def protect(self, host: Host, context: ssl.SSLContext, server_name: str | None, *, received: bytes = b"") -> asyncio.Transport:
         assert self.plain is not None
-        self.protected = await host.network.start_tls(
-            self.plain, self, context, limit_s=limit_s, server_name=server_name, received=received
-        )
+        self.protected = await host.network.start_tls(self.plain, self, context, limit_s=20.0, server_name=server_name, received=received)
         return self.protected
 
 
@@ -206,6 +202,24 @@ def test_a_connection_that_its_owner_aborts_at_once_receives_nothing(tmp_path: P
 
 
 @on_both_loops
+def test_a_handshake_whose_first_bytes_were_held_is_completed(tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def body(host: Host) -> None:
+        server, client = contexts(tmp_path, host, ssl.TLSVersion.TLSv1_3)
+        async with accepted(host) as (far, near):
+            assert far.plain is not None
+            held = HeldBytes(far.plain, far.connection_lost)
+            flight = TlsFlight(near, client, "localhost")
+            shaking = asyncio.ensure_future(flight.shake_hands(b"question"))
+            await eventually(lambda: len(held.take()) > 100)
+            await asyncio.gather(far.protect(host, server, None, received=held.take()), shaking)
+            await eventually(lambda: bool(far.received))
+            assert (bytes(far.received), far.early) == (b"question", [])
+            assert await flight.receive(1) == b"!"
+
+    run(body, loop)
+
+
+@on_both_loops
 def test_a_cancelled_handshake_leaves_no_connection_and_delivers_nothing(
     tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
@@ -220,24 +234,6 @@ def test_a_cancelled_handshake_leaves_no_connection_and_delivers_nothing(
             with pytest.raises(asyncio.CancelledError):
                 await protecting
             assert "data" not in far.heard
-
-    run(body, loop)
-
-
-@on_both_loops
-def test_a_handshake_whose_first_bytes_were_held_is_completed(tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    async def body(host: Host) -> None:
-        server, client = contexts(tmp_path, host, ssl.TLSVersion.TLSv1_3)
-        async with accepted(host) as (far, near):
-            assert far.plain is not None
-            held = HeldBytes(far.plain, far.connection_lost)
-            flight = TlsFlight(near, client, "localhost")
-            shaking = asyncio.ensure_future(flight.shake_hands(b"question"))
-            await eventually(lambda: len(held.take()) > 100)
-            await asyncio.gather(far.protect(host, server, None, received=held.take()), shaking)
-            await eventually(lambda: bool(far.received))
-            assert (bytes(far.received), far.early) == (b"question", [])
-            assert await flight.receive(1) == b"!"
 
     run(body, loop)
 
