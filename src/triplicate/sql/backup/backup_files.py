@@ -107,7 +107,7 @@ def key_of(manifest: Manifest, path: str, keys: KeySource | None) -> BackupKey |
 
 
 def _administrator(key: BackupKey, manifest: Manifest, path: str) -> tuple[str, str] | None:
-    """What is sealed in the manifest, which also shows a wrong key before anything else is read."""
+    """The sealed field of the manifest. It also shows a wrong key before anything else is read."""
     try:
         value = json.loads(unsealed(key, manifest.identity, SEALED_NAME, bytes.fromhex(manifest.sealed), path))
     except BackupDamaged:

@@ -15,8 +15,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from triplicate.errors import ArgumentError, BackupDamaged, FormatError
-from triplicate.log import check_key_id
+from triplicate.errors import BackupDamaged, FormatError
 
 FORMAT, FORMAT_ENCRYPTED = 1, 2
 """Of a backup in clear, and of one whose files are encrypted."""
@@ -24,6 +23,7 @@ FILE_NAME = "manifest.json"
 SIZE_MAX = 16 * 1024 * 1024
 """Bytes of the largest manifest that is read."""
 _PART_NAME = re.compile(r"[a-z]+-[0-9a-z.-]+")
+_KEY_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,15}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -173,10 +173,10 @@ def decode_manifest(data: bytes, place: str) -> Manifest:
             parts=tuple(_part_of(one) for one in value["parts"]),
             administrator=None if administrator is None else (str(administrator[0]), str(administrator[1])),
             is_encrypted=_typed(value, "encrypted", bool),
-            key_id=check_key_id(_typed(value, "key", str)) if "key" in known else "",
+            key_id=_key_id(_typed(value, "key", str)) if "key" in known else "",
             sealed=bytes.fromhex(_typed(value, "sealed", str)).hex() if "sealed" in known else "",
         )
-    except (ArgumentError, KeyError, TypeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, ValueError) as error:
         raise BackupDamaged(f"{place} lacks a field or has a wrong one: {error!r}") from error
     check_chain(manifest.parts)
     return manifest
@@ -191,6 +191,12 @@ def _typed(value: dict[str, Any], key: str, kind: type) -> Any:
     if type(value[key]) is not kind:
         raise TypeError(f"{key} is not of type {kind.__name__}")
     return value[key]
+
+
+def _key_id(text: str) -> str:
+    if not _KEY_ID.fullmatch(text):
+        raise ValueError(f"key {text!r}")
+    return text
 
 
 def _part_of(value: dict[str, Any]) -> Part:
