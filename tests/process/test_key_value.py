@@ -36,7 +36,7 @@ def leader_of(address: str) -> str:
 
 
 def test_a_store_is_used_by_redis_cli_and_outlives_its_leader(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "3", "--nodes", "2", TRIPLICATE_RESP_SERVE="true") as up:
+    with Up(tmp_path / "c", "--bookies", "3", "--nodes", "2", "--resp", restart=True) as up:
         nodes = {name: str(up.members[name]["resp"]) for name in ("node-1", "node-2")}
         assert redis_cli(nodes["node-1"], "PING") == "PONG"
         at_once("kv", "create", "shop", uri=up.uri)
@@ -60,6 +60,7 @@ def test_a_store_is_used_by_redis_cli_and_outlives_its_leader(tmp_path: Path) ->
         wait_until(lambda: leader_of(other) == other, TIMEOUT_S, "the other node leads")
         assert redis_cli(other, "GET", "greeting") == "hello world"
         assert redis_cli(other, "INCR", "visits") == "1"
+        wait_until(lambda: redis_cli(leader, "PING") == "PONG", TIMEOUT_S, "the node serves again at the same address")
 
 
 @pytest.mark.deep
@@ -97,3 +98,15 @@ def test_redis_cli_logs_in_to_a_secured_node_and_its_connection_ends_with_its_us
             finally:
                 subscriber.kill()
         assert "WRONGPASS" in ask("ben@shop", "GET", "a")
+
+
+@pytest.mark.deep
+def test_a_secured_cluster_has_an_administrator_of_its_stores(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    with Up(folder, "--secure", "--bookies", "3", "--nodes", "1", "--resp") as up:
+        run("kv", "create", "shop", TRIPLICATE_CONFIG=str(folder / CLIENT_FILE))
+        address = str(up.members["node-1"]["resp"])
+        options = ("--tls", "--cacert", str(folder / "security" / "ca.pem"), "--user", "administrator")
+        password = (folder / "security" / "administrator.password").read_text().strip()
+        wait_until(lambda: redis_cli(address, "SET", "a", "1", options=options, password=password).endswith("OK"), TIMEOUT_S, "it leads")
+        assert "WRONGPASS" in redis_cli(address, "GET", "a", options=options, password="another")

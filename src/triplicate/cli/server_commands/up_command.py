@@ -42,6 +42,7 @@ POLL_S = 0.2
     is_flag=True,
     help="Protect every door of a new cluster: TLS, users and passwords, made in DIR/security. A secured folder stays secured without it.",
 )
+@click.option("--resp", is_flag=True, help="Serve key-value stores to clients of Redis, on a port of each node.")
 @click.option("--no-restart", is_flag=True, help="Report processes that end, and do not restart them.")
 @click.option(
     "--metrics-port",
@@ -56,6 +57,7 @@ def up(
     nodes: int | None,
     metadata: str | None,
     secure: bool,
+    resp: bool,
     no_restart: bool,
     metrics_port: int | None,
     as_json: bool,
@@ -73,7 +75,7 @@ def up(
         signal.signal(number, lambda *_: stop.set())
     if secure:
         require("a secured cluster", "triplicate[security]", ("cryptography", "scramp"))
-    with local_cluster(Path(folder), bookies=bookies, nodes=nodes, metadata=metadata, secure=secure) as cluster:
+    with local_cluster(Path(folder), bookies=bookies, nodes=nodes, metadata=metadata, secure=secure, resp=resp) as cluster:
         monitor = ClusterMonitor(cluster, restart=not no_restart)
         with contextlib.ExitStack() as stack:
             pages = None

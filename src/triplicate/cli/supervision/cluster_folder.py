@@ -133,16 +133,16 @@ class ClusterFolder:
         if self.is_secured:
             self.security.complete(member.name for member in self.members)
             self.security.write_client_file(self.metadata_uri)
-        for member in self.members:
-            folder = self.folder_of(member)
-            folder.mkdir(parents=True, exist_ok=True)
-            if self.config_of(member).exists():
-                continue
+        new = [member for member in self.members if not self.config_of(member).exists()]
+        taken = [port for member in self.members for port in (member.port, member.metrics_port)]
+        resp_ports = free_ports(sum(member.kind == "node" for member in new), taken=taken)
+        for member in new:
+            self.folder_of(member).mkdir(parents=True, exist_ok=True)
             if member.kind == ZOOKEEPER:
                 self.config_of(member).write_text(self._zookeeper_configuration(member), encoding="utf-8")
             else:
                 comment = f"Settings of {member.name}; see docs/reference/settings.md."
-                self.config_of(member).write_text(to_toml(self._tables(member), comment=comment), encoding="utf-8")
+                self.config_of(member).write_text(to_toml(self._tables(member, resp_ports), comment=comment), encoding="utf-8")
 
     def _zookeeper_configuration(self, member: ClusterMember) -> str:
         if not self.is_secured:
@@ -182,7 +182,8 @@ class ClusterFolder:
                     f"processes with `triplicate {member.kind} --config`; if not, correct the file"
                 )
 
-    def _tables(self, member: ClusterMember) -> dict[str, dict[str, object]]:
+    def _tables(self, member: ClusterMember, resp_ports: Iterator[int]) -> dict[str, dict[str, object]]:
+        """Settings of a bookie or node. A node has a port for clients of Redis, which is not opened without `resp.serve`."""
         folder = self.folder_of(member)
         own: dict[str, object]
         if member.kind == "bookie":
@@ -202,13 +203,16 @@ class ClusterFolder:
         }
         if member.kind == "bookie":
             tables["autorecovery"] = {"in_bookie": True}
+        else:
+            tables["resp"] = {"port": next(resp_ports)}
         return merged(tables, self.security_tables(member)) if self.is_secured else tables
 
     def security_tables(self, member: ClusterMember) -> Tables:
         """The settings that protect a bookie or node: its door, and its connections to others."""
         is_bookie = member.kind == "bookie"
         door = self.security.bookie_door() if is_bookie else self.security.node_door(self.folder_of(member))
-        return {member.kind: door, **self.security.tables(member.name, "autorecovery" if is_bookie else "node", self.metadata_uri)}
+        others = self.security.tables(member.name, "autorecovery" if is_bookie else "node", self.metadata_uri)
+        return {member.kind: door, **others} if is_bookie else {member.kind: door, "resp": self.security.resp_door(), **others}
 
 
 def merged(tables: Mapping[str, Mapping[str, object]], more: Mapping[str, Mapping[str, object]]) -> Tables:

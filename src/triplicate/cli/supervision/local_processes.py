@@ -57,8 +57,10 @@ class LocalCluster:
     and the children end.
     """
 
-    def __init__(self, folder: ClusterFolder) -> None:
+    def __init__(self, folder: ClusterFolder, *, serves_resp: bool = False) -> None:
         self.folder = folder
+        self._environment = {**os.environ, "TRIPLICATE_RESP_SERVE": "true"} if serves_resp else None
+        """Of the processes; None for that of this process."""
         self._running: dict[str, RunningProcess] = {}
         self._launched: dict[str, int] = {}
         """By name: the read end of the pipe on which a launched process reports that it serves."""
@@ -174,6 +176,7 @@ class LocalCluster:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
+                    env=self._environment,
                     pass_fds=(self._pipe_read, ready_write),
                     # A separate session: Ctrl-C at the terminal reaches only this process, which ends the others in order.
                     start_new_session=True,
@@ -325,6 +328,7 @@ def local_cluster(
     nodes: int | None = None,
     metadata: str | None = None,
     secure: bool = False,
+    resp: bool = False,
     begin: Callable[[ClusterFolder], None] | None = None,
 ) -> Iterator[LocalCluster]:
     """Lock the folder and start its processes; end them on exit.
@@ -332,6 +336,7 @@ def local_cluster(
     Args:
         path: the folder; created if missing.
         bookies, nodes, metadata, secure: see `open_folder`.
+        resp: whether the nodes serve clients of Redis.
         begin: called before the first bookie or node is started.
 
     Raises:
@@ -352,7 +357,7 @@ def local_cluster(
         if folder.zookeeper is None:
             folder = ensure_cluster(folder)
         check_ports(folder)
-        with LocalCluster(folder) as cluster:
+        with LocalCluster(folder, serves_resp=resp) as cluster:
             if folder.zookeeper is not None:
                 check_data(folder)
                 if folder.is_secured:

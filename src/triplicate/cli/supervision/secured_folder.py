@@ -5,6 +5,7 @@ DIR/security/ca.pem, ca.key     the cluster's own authority
 DIR/security/NAME.pem, .key     certificates of its processes, and `client`
 DIR/security/NAME.password      passwords, drawn from the system's randomness
 DIR/security/bookie-users.toml  the users of the bookies
+DIR/security/resp-users.toml    the users of the nodes' ports for clients of Redis
 DIR/security/client.toml        settings of client commands
 
 Files that exist are kept. Missing ones are made, as for a process that is added.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,8 @@ METADATA_USER = "metadata"
 """The user that owns the nodes in ZooKeeper, and the name of its password."""
 USERS = {"autorecovery": (BookieRole.ADMIN,), "node": (BookieRole.READ, BookieRole.WRITE), "operator": (BookieRole.ADMIN,)}
 """The users of the bookies by the processes that log in as them: auto-recovery of bookies, database nodes, client commands."""
+RESP_USERS = {ADMINISTRATOR: (BookieRole.ADMIN,)}
+"""The users of the nodes' ports for clients of Redis."""
 
 Tables = dict[str, dict[str, object]]
 
@@ -76,14 +79,15 @@ class SecuredFolder:
         for name in [*USERS, ADMINISTRATOR, METADATA_USER]:
             if not self._file(f"{name}.password").exists():
                 write_private(self.password_file(name), secrets.token_urlsafe(PASSWORD_BYTES).encode() + b"\n")
-        self._complete_users()
+        self._complete_users("bookie-users.toml", "bookie.users_file", USERS)
+        self._complete_users("resp-users.toml", "resp.users_file", RESP_USERS)
 
-    def _complete_users(self) -> None:
-        path = str(self._file("bookie-users.toml"))
-        users = read_users(path, "bookie.users_file") if os.path.exists(path) else {}
-        missing = [name for name in USERS if name not in users]
+    def _complete_users(self, file: str, setting: str, wanted: Mapping[str, tuple[BookieRole, ...]]) -> None:
+        path = str(self._file(file))
+        users = read_users(path, setting) if os.path.exists(path) else {}
+        missing = [name for name in wanted if name not in users]
         for name in missing:
-            users[name] = new_user(name, self.password(name), USERS[name], secrets.token_bytes(SALT_BYTES))
+            users[name] = new_user(name, self.password(name), wanted[name], secrets.token_bytes(SALT_BYTES))
         if missing:
             write_users(path, users)
 
@@ -131,6 +135,10 @@ class SecuredFolder:
             folder: of the node, for its audit log.
         """
         return {"tls": "required", "authentication": "scram", "audit_log": str(folder / "audit.log")}
+
+    def resp_door(self) -> dict[str, object]:
+        """Settings of section ``resp`` that close the door of a node for clients of Redis."""
+        return {"users_file": str(self._file("resp-users.toml"))}
 
     def write_client_file(self, uri: str) -> None:
         """Write the settings of client commands, unless they exist."""

@@ -22,7 +22,7 @@ from triplicate.cli.supervision.cluster_folder import (
     read_folder,
 )
 from triplicate.cli.supervision.zookeeper_process import read_configuration
-from triplicate.config import AutorecoverySettings, BookieSettings, MetadataSettings, ProcessSettings, load
+from triplicate.config import AutorecoverySettings, BookieSettings, MetadataSettings, ProcessSettings, RespSettings, all_sections, load
 from triplicate.errors import ConfigError, FormatError, WrongCluster
 
 
@@ -103,6 +103,22 @@ def test_the_settings_of_a_bookie_are_those_of_its_place_and_stay_as_changed(tmp
     config.write_text(config.read_text() + "# changed\n")
     folder.write_configs()
     assert config.read_text().endswith("# changed\n")
+
+
+def test_each_node_keeps_a_port_of_its_own_for_clients_of_redis(tmp_path: Path) -> None:
+    def ports(folder: ClusterFolder) -> list[int]:
+        files = [folder.config_of(member) for member in folder.members if member.kind == "node"]
+        return [load(tuple(all_sections().values()), file=str(file), environment={}).get(RespSettings).port for file in files]
+
+    folder = open_folder(tmp_path, bookies=1, nodes=2)
+    folder.write_configs()
+    first = ports(folder)
+    longer = open_folder(tmp_path, bookies=1, nodes=3)
+    longer.write_configs()
+    assert ports(longer)[:2] == first
+    used = [port for member in longer.members for port in (member.port, member.metrics_port)] + ports(longer)
+    assert 0 not in used
+    assert len(set(used)) == len(used)
 
 
 def test_a_folder_is_run_by_one_at_a_time(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from triplicate.config import (
     MetadataSettings,
     NodeSettings,
     ProcessSettings,
+    RespSettings,
     SecuritySettings,
     all_sections,
     load,
@@ -62,6 +63,10 @@ def test_every_process_of_a_secured_folder_is_secure(tmp_path: Path, store: str)
         "node": (BookieRole.READ, BookieRole.WRITE),
         "operator": (BookieRole.ADMIN,),
     }
+    of_clients = read_users(str(tmp_path / "c" / "security" / "resp-users.toml"), "resp.users_file")
+    assert {name: user.roles for name, user in of_clients.items()} == {"administrator": (BookieRole.ADMIN,)}
+    node = load(tuple(all_sections().values()), file=str(folder.config_of(folder.member("node-1"))), environment={}).get(RespSettings)
+    assert node.users_file == str(tmp_path / "c" / "security" / "resp-users.toml")
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "c" / "security").iterdir()}
     assert modes == {0o600}
     passwords = {path.read_text() for path in (tmp_path / "c" / "security").glob("*.password")}
