@@ -99,6 +99,8 @@ class Rounds:
         traces = Traces(other.processes["node"].log for other in self._fleet.machines if other is not machine)
         struck, struck_wall = time.monotonic(), time.time()
         self._strike(machine, fault)
+        if fault == "cut":
+            struck, struck_wall = time.monotonic(), time.time()  # The command takes as long as a write, which could end before it.
         try:
             while (first := self._writes.first_after(struck)) is None:
                 if time.monotonic() > struck + GAP_LIMIT_S:

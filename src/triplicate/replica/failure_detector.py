@@ -265,7 +265,8 @@ class FailureDetector:
         if peer.connection is not None and not peer.connection.is_lost:
             peer.connection.probe()
         elif not peer.is_connecting and since_attempt_s < self._interval_s / 2:
-            pause_s = self._interval_s / 2 - since_attempt_s  # Two refusals at once would say no more than one.
+            # Two refusals at once would say no more than one.
+            pause_s = max(self._interval_s / 2 - since_attempt_s, SHORTEST_PAUSE_S)
         elif not peer.is_connecting:
             host, _, port = address.rpartition(":")
             if host and port.isdecimal():

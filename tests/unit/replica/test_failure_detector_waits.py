@@ -13,8 +13,8 @@ from tests.unit.replica.election_rig import A_WHILE_S, INTERVAL_S
 from tests.unit.replica.peer_rig import FAR, FakeNetwork
 from triplicate.replica import FailureDetector
 from triplicate.replica.core.silence import FLAP_FREE, SuspicionTimeout
-from triplicate.replica.failure_detector import REFUSALS
-from triplicate.runtime import Network
+from triplicate.replica.failure_detector import REFUSALS, SHORTEST_PAUSE_S
+from triplicate.runtime import Network, TaskScope
 
 LONG_S = 30.0
 """A limit that no test waits for."""
@@ -174,6 +174,17 @@ def test_a_connection_that_ends_is_made_again_at_once() -> None:
                 await asyncio.sleep(INTERVAL_S)
         waiting.cancel()
         run.cancel()
+
+    play(body)
+
+
+def test_the_pause_until_the_next_attempt_is_not_too_short_for_a_clock() -> None:
+    async def body(stage: Stage) -> None:
+        peers = FailureDetector(replace(stage.host, network=cast("Network", FakeNetwork("refused"))), LONG_S)
+        async with TaskScope("peers") as scope:
+            peer = peers._peer(FAR)
+            peer.attempted_s = stage.host.clock.elapsed() - LONG_S / 2 + SHORTEST_PAUSE_S / 2
+            assert peers._probe_peer(scope, FAR, peer) >= SHORTEST_PAUSE_S
 
     play(body)
 
