@@ -108,7 +108,7 @@ def parts() -> list[Part]:
         Part("lint", command=(str(BIN / "ruff"), "check", "--output-format=concise", *code_folders())),
         Part("format", command=(str(BIN / "ruff"), "format", "--check", *code_folders())),
         Part("process", folders=tuple(name for name in test_files("process") if name not in OUTAGES), options=("-m", "not deep")),
-        Part("outages", folders=OUTAGES),
+        Part("outages", folders=OUTAGES, options=("-m", "not deep")),
         Part("simulation", folders=("tests/simulation",)),
         Part("unit-upper", folders=tuple(f"tests/unit/{name}" for name in UPPER_UNITS), in_memory=True),
         Part("spark", folders=("tests/spark",), limit_s=1500.0),

@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from triplicate_simulator.checkers.linearizability import Apply, Decision, RegisterOperation, apply_operation, decide
 
-STEPS_MAX = 500_000
+STEPS_MAX = 2_000_000
 """Limit of the search for one key."""
 SHOWN = 5
 """Examples that one violation names."""

@@ -211,7 +211,7 @@ def test_a_database_is_renamed_dropped_and_undeleted(uri: str) -> None:
     assert "does not exist" in at_once("database", "show", "library", uri=uri, check=False).stderr
     assert "library" not in at_once("database", "list", uri=uri).stdout
     assert "library" in at_once("database", "list", "--dropped", uri=uri).stdout
-    (dropped,) = json_at_once("database", "list", "--dropped", uri=uri)
+    (dropped,) = [one for one in json_at_once("database", "list", "--dropped", uri=uri) if one["database"] == "library"]
     assert (dropped["database"], dropped["state"]) == ("library", "dropped")
     at_once("database", "undelete", "library", uri=uri)
     wait_until(lambda: "7" in prompt(uri, "library", "-c", "select a from t"), 30.0, "it is back with its rows")

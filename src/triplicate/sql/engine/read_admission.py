@@ -104,6 +104,17 @@ class ReadAdmission:
             await self._find_age()
         return float("inf")
 
+    async def admit_refusal(self, leadership: Leadership | None, *, has_snapshot: bool) -> None:
+        """A statement was refused when it was examined. "No such table" is an answer too: neither a copy that is behind the session's level
+        nor a leader that has been replaced may give it. The statement is then examined again. Raises as `admit` and `is_confirmed`.
+
+        Args:
+            has_snapshot: whether it was examined in a snapshot that was admitted.
+        """
+        if not has_snapshot:
+            await self.admit(leadership)
+        await confirm(leadership)
+
     async def is_confirmed(self, leadership: Leadership | None, valid_until: float) -> bool:
         """Whether a snapshot that has been taken may be answered; False if it was taken too late and must be taken again.
 

@@ -133,8 +133,8 @@ class SqlSession:
                 prepared = await self._examine(sql)
             except SqlError:
                 if self._held is None:
-                    await confirm(leadership)  # "No such table" is an answer too: a leader that has been replaced must not give it.
-                raise
+                    await self._reads.admit_refusal(leadership, has_snapshot=self._checkout is not None)
+                prepared = await self._examine(sql)
             if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
                 required_leadership(self._database, prepared.tag)
             return prepared

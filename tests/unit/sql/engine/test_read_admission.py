@@ -99,6 +99,31 @@ def test_a_session_waits_until_the_copy_has_its_position(tmp_path: Path, sql: st
     play(tmp_path, scene, nodes=2)
 
 
+@pytest.mark.parametrize("transaction", [False, True])
+@pytest.mark.parametrize("level", [SESSION, BOUNDED])
+def test_a_table_that_the_copy_does_not_have_yet_is_waited_for(tmp_path: Path, level: ReadLevel, transaction: bool) -> None:
+    async def scene(cluster: Cluster) -> None:
+        leader, copy = await follower(cluster)
+        with HeldCopy(copy) as held:
+            writer = await leader.session()
+            await run(writer, "create table fresh(a)")
+            ((position,),) = await run(writer, "select triplicate_position()")
+            assert isinstance(position, int)
+            with pytest.raises(SqlError, match="no such table"):
+                await run(await session_at(copy, ANY), "select a from fresh")
+            reader = await session_at(copy, level, position=position, max_staleness_s=0.05)
+            if transaction:
+                await run(reader, "begin")
+            await asyncio.sleep(0.05)
+            read = asyncio.get_running_loop().create_task(run(reader, "select a from fresh"))
+            await asyncio.sleep(0.05)
+            assert not read.done()
+            held.release()
+            assert await read == []
+
+    play(tmp_path, scene, nodes=2)
+
+
 def test_a_position_that_is_not_reached_in_time_is_refused(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         settings = replace(SETTINGS, read_level_wait_s=0.05)
