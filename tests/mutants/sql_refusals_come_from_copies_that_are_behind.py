@@ -8,8 +8,8 @@ from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.read_admission import ReadAdmission, confirm
 
 TESTS = [
-    "tests/unit/sql/engine/test_read_admission.py::test_a_table_that_the_copy_does_not_have_yet_is_waited_for[level0-False]",
-    "tests/unit/sql/engine/test_read_admission.py::test_a_table_that_the_copy_does_not_have_yet_is_waited_for[level1-True]",
+    "tests/unit/sql/engine/test_read_admission.py::test_a_table_that_the_copy_does_not_have_yet_is_waited_for[ReadLevel.SESSION-False]",
+    "tests/unit/sql/engine/test_read_admission.py::test_a_table_that_the_copy_does_not_have_yet_is_waited_for[ReadLevel.BOUNDED-True]",
 ]
 
 
