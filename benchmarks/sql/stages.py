@@ -21,7 +21,6 @@ CALIBRATIONS = 9
 CALIBRATION_CALLS = 500
 REST = "the rest"
 _PG = "triplicate.sql.pg.protocol"
-_ENGINE = "triplicate.sql.engine"
 _EXECUTOR = "triplicate.sql.executor"
 _CORE = "triplicate.sql.core"
 TABLE: dict[str, tuple[str, ...]] = {
@@ -70,7 +69,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "log": (
         "triplicate.log.writing.log_writer:LogWriter.append_entry",
         "triplicate.log.writing.log_writer:LogWriter.noop",
-        f"{_ENGINE}.leadership:Leadership.confirm",
+        "triplicate.replica.leader_reads:LeaderReads.confirm",
     ),
     "answer": (
         f"{_PG}.prepared_statements:decide_types",
