@@ -479,3 +479,9 @@ def test_a_staging_ledger_whose_seal_fails_is_deleted_and_its_writer_released() 
         await staging
 
     run_log_scenario(scenario, 1)
+
+
+def test_bytes_to_a_closed_end_that_are_in_flight_at_the_end_are_no_leak() -> None:
+    """A slow link had them for seven seconds; their end had been closed, so no node would have noticed them."""
+    result = run_seed(98572)
+    assert result.ok, str(result)

@@ -22,6 +22,7 @@ from triplicate.errors import BadVersion, ConnectionLost, MetadataError, NoNode,
 from triplicate.metadata import ClusterMetadata, InjectedFault, RenewingTree, ReplicatedMemoryStore, ReplicatedMemoryTree, Tree
 from triplicate.runtime import Host, Timer
 from triplicate.sim.host import NodeDied, SimulatedClock, SimulatedHost, World
+from triplicate.sim.transport import delivers_to_nobody
 from triplicate.sim.virtual_loop import context_of
 from triplicate_simulator.cluster.bookie_setup import JOURNAL_DIRECTORY, LEDGER_DIRECTORY, bookie_settings
 from triplicate_simulator.cluster.plan import PLAIN_SETUP
@@ -547,7 +548,7 @@ class SimulatedCluster:
         found: list[str] = []
         current = asyncio.current_task()
         found += [f"task {task.get_name()}" for task in self.world.loop.pending_tasks() if task is not current]
-        found += [f"timer {handle!r}" for handle in self.world.loop.pending_timers()]
+        found += [f"timer {handle!r}" for handle in self.world.loop.pending_timers() if not delivers_to_nobody(handle.callback)]
         for transport in self.world.network.open_transports():
             found.append(f"connection of {transport.life.name} to {transport.get_extra_info('peername')[0]}")
         found += [f"listener {name}:{port}" for name, port in self.world.network.open_listeners()]

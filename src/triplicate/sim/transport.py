@@ -11,7 +11,7 @@ import contextvars
 import errno
 import random
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -240,6 +240,12 @@ class Direction:
             kept.append(segment)
         self.segments = kept
         self.undelivered = sum(segment.size for segment in kept)
+
+
+def delivers_to_nobody(callback: Callable[..., object]) -> bool:
+    """Whether a timer's callback delivers bytes to an end that has been closed. They may be in flight for longer than a node runs."""
+    direction = getattr(callback, "__self__", None)
+    return isinstance(direction, Direction) and direction.target.lost
 
 
 class SimulatedConnection:
