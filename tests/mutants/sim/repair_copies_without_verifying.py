@@ -19,3 +19,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     patch(BookieCopies, "read", unverified)
     patch(BookieCopies, "read_batch", one_by_one)
+    patch(BookieCopies, "_is_right", lambda self, codec, body, entry_id, bookie_id: True)
