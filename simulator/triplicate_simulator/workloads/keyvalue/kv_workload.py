@@ -23,6 +23,7 @@ from triplicate_simulator.workloads.keyvalue.kv_model import COUNTED, StoreModel
 from triplicate_simulator.workloads.keyvalue.kv_nodes import STORE, StoreServer, copies_below
 from triplicate_simulator.workloads.keyvalue.kv_placement_changes import run_store_change
 from triplicate_simulator.workloads.sql.leader_faults import run_leader_fault
+from triplicate_simulator.workloads.sql.placement_changes import PlannedChange
 from triplicate_simulator.workloads.sql.sql_nodes import CopyFolders
 from triplicate_simulator.workloads.workload import Workload
 
@@ -101,7 +102,8 @@ class StoreWorkload(Workload):
         for kind, at_s, lasts_s in self.load.leader_strikes:
             self._strikes.append(loop.start_task(run_leader_fault(self.model, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
         for number, (kind, at_s, lasts_s) in enumerate(self.load.placement_changes):
-            self._strikes.append(loop.start_task(run_store_change(self.model, number, kind, began_s + at_s, lasts_s), name=kind))
+            change = PlannedChange(number, kind, began_s + at_s, lasts_s)
+            self._strikes.append(loop.start_task(run_store_change(self.model, change), name=kind))
 
     async def _create(self, client: Client) -> None:
         settings = LogSettings(roll_size_bytes=self.load.roll_size_bytes)

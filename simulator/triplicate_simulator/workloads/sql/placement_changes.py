@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from triplicate.client import Client
 from triplicate.errors import TriplicateError
 from triplicate.sql import EVERYWHERE, alter_placement, choose_leader, database_names, drain_node, move_leader, undrain_node
+from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.sql.sql_load import MOVE_LEADER
 from triplicate_simulator.workloads.sql.sql_model import SqlModel
 
@@ -17,22 +19,45 @@ MOVE_LIMIT_S = 10.0
 RETRY_S = 0.2
 
 
-async def run_change(models: Sequence[SqlModel], number: int, kind: str, at_s: float, lasts_s: float) -> None:
-    """Wait for the time, and change the placement of the node that leads the first database then."""
+@dataclass(frozen=True)
+class PlannedChange:
+    """A change of placement that an operator makes.
+
+    Args:
+        at_s: when it begins. lasts_s: how long a drain lasts.
+    """
+
+    number: int
+    kind: str
+    at_s: float
+    lasts_s: float
+
+
+async def run_change(models: Sequence[SqlModel], change: PlannedChange) -> None:
+    """Change the placement of the node that leads the first database."""
     model = models[0]
-    context = model.context
-    await asyncio.sleep(max(0.0, at_s - context.time()))
-    leaders = model.leaders()
-    if not leaders:
+    await change_leading_node(model.context, change, lambda: [one.server.name for one in model.leaders()], partial(_move, model.database))
+
+
+async def change_leading_node(
+    context: RunContext, change: PlannedChange, leaders: Callable[[], Sequence[str]], move: Callable[[Client], Awaitable[None]]
+) -> None:
+    """Wait for the time, and change the placement of the node that leads then.
+
+    Args:
+        leaders: the nodes that consider themselves leader, the latest first. move: asks for a move of the leader.
+    """
+    await asyncio.sleep(max(0.0, change.at_s - context.time()))
+    node = next(iter(leaders()), None)
+    if node is None:
         return
-    node = leaders[0].server.name
-    context.record_fault(kind, node=node)
-    operator = f"{OPERATOR}-{number}"
-    if kind == MOVE_LEADER:
-        await context.keep_running(operator, partial(_move, model.database))
+    context.record_fault(change.kind, node=node)
+    operator = f"{OPERATOR}-{change.number}"
+    if change.kind == MOVE_LEADER:
+        await context.keep_running(operator, move)
         return
     await context.keep_running(operator, partial(drain, node))
-    await asyncio.sleep(lasts_s)
+    await asyncio.sleep(change.lasts_s)
     await context.keep_running(operator, partial(undrain, node))
 
 

@@ -21,7 +21,7 @@ from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
 from triplicate_simulator.workloads.sql.leader_faults import SnapshotLosses, run_leader_fault
 from triplicate_simulator.workloads.sql.level_clients import LevelReader
-from triplicate_simulator.workloads.sql.placement_changes import OPERATOR, place_everywhere, run_change
+from triplicate_simulator.workloads.sql.placement_changes import OPERATOR, PlannedChange, place_everywhere, run_change
 from triplicate_simulator.workloads.sql.sql_audit import count_window_faults, find_unsound_copies, find_unsound_snapshots
 from triplicate_simulator.workloads.sql.sql_clients import clients_of, run_session
 from triplicate_simulator.workloads.sql.sql_load import FURTHER_APPEND, DatabaseLoad, draw_load, smaller_loads
@@ -145,7 +145,7 @@ class SqlWorkload(Workload):
             self._strikes.append(loop.start_task(run_leader_fault(self.model, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
         for number, change in enumerate(self.load.placement_changes):
             kind, at_s, lasts_s = change
-            work = run_change(self.models, number, kind, began_s + at_s, lasts_s)
+            work = run_change(self.models, PlannedChange(number, kind, began_s + at_s, lasts_s))
             self._strikes.append(loop.start_task(work, name=f"{kind} by the operator"))
         self._strikes.append(loop.start_task(self._snapshot_losses.run(self.load.snapshot_losses), name="losses of snapshots"))
 
