@@ -245,10 +245,15 @@ def parse_statement(statement: Statement) -> ParsedStatement:
     Raises:
         SqlError: 0A000 for an unsupported statement, 42601 for a syntax error; and as the rewriters.
     """
-    return _parsed(statement) if len(statement.sql) <= LONG_TEXT else _parsed.__wrapped__(statement)
+    return _remembered(statement) if len(statement.sql) <= LONG_TEXT else _parsed(statement)
 
 
 @lru_cache(maxsize=CACHED_STATEMENTS)
+def _remembered(statement: Statement) -> ParsedStatement:
+    # A translation changes its tree, and this statement is translated again. The rewriters may have made it long.
+    return replace(_parsed(statement), tree=None)
+
+
 def _parsed(statement: Statement) -> ParsedStatement:
     as_of = parse_as_of(statement)
     if as_of is not None:

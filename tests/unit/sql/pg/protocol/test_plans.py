@@ -15,7 +15,7 @@ from tests.unit.sql.pg.server_rig import Served, play
 from triplicate.sql.core.interface import Prepared, Result, TransactionStatus
 from triplicate.sql.core.lexer import Token, statement_of
 from triplicate.sql.pg.protocol.commands import EngineStatement
-from triplicate.sql.pg.protocol.plans import LONG_TEXT, PlanCache, StatementPlan, plan_statement, with_type_of_point
+from triplicate.sql.pg.protocol.plans import LONG_TEXT, PlanCache, StatementPlan, parse_statement, plan_statement, with_type_of_point
 from triplicate.sql.pg.protocol.prepared_statements import prepare_statement
 from triplicate.sql.pg.syntax.as_of_clause import AsOfClause
 from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
@@ -198,6 +198,15 @@ def test_a_long_text_is_parsed_once_and_means_the_same_each_time(monkeypatch: py
 def test_no_tree_of_a_statement_that_is_remembered_is_handed_on() -> None:
     _, tree = translation.parse_tables(statement_of("insert into t(a) values (1)" + " " * (LONG_TEXT - 27)))
     assert tree is None, "a translation changes its tree, and the parsed statement is used again"
+
+
+def test_no_tree_is_remembered_of_a_statement_that_its_rewriting_makes_long() -> None:
+    text = "select index from t"
+    statement = statement_of(text.replace(" ", " " * (LONG_TEXT - len(text) + 1), 1))
+    parsed = parse_statement(statement)
+    assert isinstance(parsed.command, EngineStatement)
+    assert len(statement.sql) == LONG_TEXT < len(parsed.command.text)
+    assert parsed.tree is None
 
 
 def test_a_short_text_costs_no_switch_of_threads() -> None:
