@@ -10,6 +10,7 @@ import asyncio
 import os.path
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from triplicate.errors import FormatError, SessionExpired, TriplicateError
@@ -198,7 +199,8 @@ class HostedCopy(ABC, Generic[Machine, Info]):
         try:
             async with TaskScope(f"{self._directory.kind} {self.info.name}") as scope:
                 scope.spawn(self._retry_forever("leader", self._watch_leader), name="leader")
-                scope.spawn(self._retry_forever("lag", self._measure_lag), name="lag")
+                if self._gauges is not None:
+                    scope.spawn(self._retry_forever("lag", partial(self._measure_lag, self._gauges)), name="lag")
                 scope.spawn(self._watch_entry(), name="entry")
                 await self._retry_forever("copy", self._run_copies)
         finally:
@@ -380,15 +382,13 @@ class HostedCopy(ABC, Generic[Machine, Info]):
         finally:
             watch.close()
 
-    async def _measure_lag(self) -> None:
+    async def _measure_lag(self, gauges: _CopyGauges) -> None:
         """Update the metric of the records that the copy lacks."""
-        while self._gauges is not None:
+        while True:
             leads = self.role is Role.LEADER
             end = None if leads else await self._election.leader_position()
-            self._gauges.lag.set(0 if leads or end is None else max(0, end - self.machine.position))
+            gauges.lag.set(0 if leads or end is None else max(0, end - self.machine.position))
             await sleep(self._node.host.clock, LAG_INTERVAL_S)
-        while True:
-            await sleep(self._node.host.clock, self._node.settings.restart_longest_s)
 
 
 class _CopyGauges:
