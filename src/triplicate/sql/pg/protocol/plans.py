@@ -30,6 +30,7 @@ from triplicate.sql.pg.syntax.notify_statements import NotifyCall
 from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics
 from triplicate.sql.pg.translate.render import TargetContext
 from triplicate.sql.pg.translate.translation import (
+    LONG_TEXT,
     ColumnsByTable,
     KeysByTable,
     SuppliedParameter,
@@ -40,8 +41,6 @@ from triplicate.sql.pg.translate.translation import (
 )
 from triplicate.sql.pg.values import types
 
-LONG_TEXT = 16 * 1024
-"""A statement of at most this number of characters is parsed on the event loop, within some 40 ms. Longer ones are not cached."""
 CACHED_STATEMENTS = 2000
 """Capacity of each cache, statements."""
 _FORMS_MAX = 16

@@ -24,8 +24,9 @@ ColumnsByTable = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 KeysByTable = tuple[tuple[str, tuple[str, ...]], ...]
 """Each table's name with the columns of its primary key."""
 _REMEMBERED = 2000
-_REMEMBERED_CHARACTERS = 16 * 1024
-"""Longer statements are rarely repeated, and thousands of them would fill the memory."""
+LONG_TEXT = 16 * 1024
+"""A statement with more characters is not remembered: it is rarely repeated, and thousands of them would fill the memory. It is not parsed
+on the event loop either; one of this length takes some 40 ms."""
 _PARAMETERS_MAX = 32_766
 """SQLite's limit."""
 
@@ -82,7 +83,7 @@ class _ParsedTrees:
 
     def keep(self, statement: Statement, tree: DmlStatement) -> bool:
         """Keep the tree of a statement; False if its text is long."""
-        if len(statement.sql) > _REMEMBERED_CHARACTERS:
+        if len(statement.sql) > LONG_TEXT:
             return False
         if len(self._trees) >= self._CAPACITY:
             self._trees.clear()
@@ -138,7 +139,7 @@ def translate(
     Raises:
         SqlError: an error that PostgreSQL also reports, or an unsupported feature; see docs/sql.md.
     """
-    if len(statement.sql) <= _REMEMBERED_CHARACTERS:
+    if len(statement.sql) <= LONG_TEXT:
         return _translate(statement, tables, tuple(given_oids), keys, context)
     return _translate.__wrapped__(statement, tables, tuple(given_oids), keys, context, tree)
 
