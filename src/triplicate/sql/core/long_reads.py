@@ -13,7 +13,6 @@ from triplicate.sql.core.schema_cache import SchemaCache
 
 _REMEMBERED = 1000
 """Statements that are remembered."""
-_REMEMBERED_CHARACTERS = 16 * 1024
 _FIRST_PAUSE = 8
 """Executions in the thread after the first failure."""
 _LONGEST_PAUSE = 4096
@@ -31,7 +30,7 @@ class LongReads:
     """Remembers statements by their text, while the version of the schema stays."""
 
     def __init__(self) -> None:
-        self._pauses: SchemaCache[_Pause] = SchemaCache(_REMEMBERED, _REMEMBERED_CHARACTERS)
+        self._pauses: SchemaCache[_Pause] = SchemaCache(_REMEMBERED)
 
     def admits(self, sql: str, schema_version: int) -> bool:
         """Whether the next execution may be tried as a short read. Counts the execution."""

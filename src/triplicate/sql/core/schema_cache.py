@@ -7,16 +7,19 @@ from typing import Generic, TypeVar
 
 Learned = TypeVar("Learned")
 
+LONG_TEXT = 16 * 1024
+"""A statement with more characters is not remembered: it is rarely repeated, and thousands of them would fill the memory."""
+
 
 class SchemaCache(Generic[Learned]):
     """A bounded cache that keeps the most recently used entries. Another version of the schema empties it.
 
     Args:
         capacity: upper bound on the entries.
-        longest_key: longer keys, in characters, are not remembered: the statements of a restored dump are each sent once.
+        longest_key: longer keys, in characters, are not remembered.
     """
 
-    def __init__(self, capacity: int, longest_key: int) -> None:
+    def __init__(self, capacity: int, longest_key: int = LONG_TEXT) -> None:
         self._capacity = capacity
         self._longest_key = longest_key
         self._version = -1

@@ -12,14 +12,15 @@ from triplicate.sql.core.interface import Prepared, SchemaMoved, StatementKind
 from triplicate.sql.core.notifications import Notification
 from triplicate.sql.core.rights import Rights
 from triplicate.sql.core.role_commands import CreateRole, RenameRole, described
+from triplicate.sql.core.schema_cache import LONG_TEXT
 from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase
 from triplicate.sql.executor.definition_rights import changed_relation
 
 TRUNCATE = "TRUNCATE TABLE"
 """The tag of a DELETE that TRUNCATE consists of. It needs another right."""
-_REMEMBERED, _REMEMBERED_CHARACTERS = 10_000, 16 * 1024
-"""Statements that are remembered as allowed, and the length of the longest."""
+_REMEMBERED = 10_000
+"""Statements that are remembered as allowed."""
 _MD5 = re.compile(r"md5[0-9a-f]{32}")
 _ATTEMPTS = 10
 """Attempts to find the rights of a statement while the schema, or the rights of roles, change."""
@@ -68,7 +69,7 @@ class RightsCheck:
             rights = await self._rights_of(prepared, held if not is_shared else None, locks=locks)
             if version == database.schema_version and access is self.access(held):
                 self._require(role, prepared, access, rights)
-                if is_remembered and len(prepared.sql) <= _REMEMBERED_CHARACTERS:
+                if is_remembered and len(prepared.sql) <= LONG_TEXT:
                     self._remember(key)
                 return
         raise SchemaMoved

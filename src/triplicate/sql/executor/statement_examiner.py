@@ -18,8 +18,6 @@ from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
 _REMEMBERED = 2000
 """Statements, and tables, that are remembered."""
-_REMEMBERED_CHARACTERS = 16 * 1024
-"""Length of the longest statement that is remembered."""
 
 Columns = list[tuple[str, str]]
 """Name and declared type of each column."""
@@ -32,9 +30,9 @@ class StatementExaminer:
         self._worker = worker
         self._loop_reader = loop_reader
         self._connection = ReaderConnection(worker, path, setup)
-        self._prepared: SchemaCache[Prepared] = SchemaCache(_REMEMBERED, _REMEMBERED_CHARACTERS)
-        self._rights: SchemaCache[Rights] = SchemaCache(_REMEMBERED, _REMEMBERED_CHARACTERS)
-        self._columns: SchemaCache[Columns | None] = SchemaCache(_REMEMBERED, _REMEMBERED_CHARACTERS)
+        self._prepared: SchemaCache[Prepared] = SchemaCache(_REMEMBERED)
+        self._rights: SchemaCache[Rights] = SchemaCache(_REMEMBERED)
+        self._columns: SchemaCache[Columns | None] = SchemaCache(_REMEMBERED)
 
     async def examine(self, sql: str, schema_version: int) -> Prepared:
         """Check a statement, see `Authorizer.examine`, by the schema of this version."""

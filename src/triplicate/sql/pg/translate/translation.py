@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import ComposedText, Statement, Token, adjacent, nested_comments, quote_string
+from triplicate.sql.core.schema_cache import LONG_TEXT
 from triplicate.sql.core.session_roles import SessionName
 from triplicate.sql.pg.analysis.analyzer import Analyzer
 from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters
@@ -24,9 +25,6 @@ ColumnsByTable = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 KeysByTable = tuple[tuple[str, tuple[str, ...]], ...]
 """Each table's name with the columns of its primary key."""
 _REMEMBERED = 2000
-LONG_TEXT = 16 * 1024
-"""A statement with more characters is not remembered: it is rarely repeated, and thousands of them would fill the memory. It is not parsed
-on the event loop either; one of this length takes some 40 ms."""
 _PARAMETERS_MAX = 32_766
 """SQLite's limit."""
 

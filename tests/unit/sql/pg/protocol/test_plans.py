@@ -14,6 +14,7 @@ from tests.unit.sql.pg.raw_client import SYNC, RawClient, bind, execute, parse, 
 from tests.unit.sql.pg.server_rig import Served, play
 from triplicate.sql.core.interface import Prepared, Result, TransactionStatus
 from triplicate.sql.core.lexer import Token, statement_of
+from triplicate.sql.core.schema_cache import LONG_TEXT
 from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.plans import PlanCache, StatementPlan, parse_statement, plan_statement, with_type_of_point
 from triplicate.sql.pg.protocol.prepared_statements import prepare_statement
@@ -21,7 +22,6 @@ from triplicate.sql.pg.syntax.as_of_clause import AsOfClause
 from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
 from triplicate.sql.pg.syntax.statement_parser import parse as parse_tokens
 from triplicate.sql.pg.translate import translation
-from triplicate.sql.pg.translate.translation import LONG_TEXT
 from triplicate.sql.pg.values import types
 
 PLAN = StatementPlan(EngineStatement(statement_of("select 1")), None)
