@@ -113,6 +113,8 @@ class Replica:
         self.role = Role.STARTING
         self._role_changed = asyncio.Event()
         """Wakes the reports, so that a new role is reported at once."""
+        self._awaited = asyncio.Event()
+        """Set by `hurry`, and cleared by the pause that it ends."""
         self.start_position = 0
         """Position of the local copy when this node started."""
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -124,6 +126,10 @@ class Replica:
     def position(self) -> int:
         """Offset after the last record applied."""
         return self._machine.position
+
+    def hurry(self) -> None:
+        """A session waits for a later position: apply the next records after a short pause, see `ApplyPacing`. Called on the loop."""
+        self._awaited.set()
 
     async def run(self) -> None:
         """Run until cancelled. Returns when the copy has diverged.
@@ -279,16 +285,27 @@ class Replica:
         clock, pacing = self._host.clock, ApplyPacing()
         async with await self._logs.reader(self._log, self.position, include_control=True) as reader:
             while True:
-                # The reader is idle meanwhile: its next poll then finds several entries, which it reads in one request.
-                wait_s = pacing.wait_s(clock.monotonic())
-                if wait_s > 0:
-                    await sleep(clock, wait_s)
+                await self._pause_between(pacing)
                 fetched = await self._fetch_next(reader, None)
                 began = clock.monotonic()
                 await self._apply(fetched)
                 if fetched.size_bytes:
                     pacing.applied(began, clock.monotonic(), is_behind=fetched.is_full)
                 self._backoff.reset()
+
+    async def _pause_between(self, pacing: ApplyPacing) -> None:
+        """Pause before the next application. The reader is idle meanwhile: its next poll finds several entries, read in one request."""
+        clock = self._host.clock
+        wait_s = pacing.wait_s(clock.monotonic())
+        if wait_s <= 0:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with timeout_at(deadline_after(clock, wait_s)):
+                await self._awaited.wait()
+        if self._awaited.is_set():
+            self._awaited.clear()
+            pacing.hurry()
+            await sleep(clock, pacing.wait_s(clock.monotonic()))
 
     async def _fetch_next(self, reader: LogReader, timeout_s: float | None) -> _FetchedEntries:
         """The next entry and those already fetched, within the limits of one application. Empty if none arrived in time."""

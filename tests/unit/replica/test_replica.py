@@ -17,6 +17,7 @@ from triplicate.errors import Diverged, EnvironmentFault, FormatError, LogFenced
 from triplicate.log import LogEntry, Logs
 from triplicate.metadata import MemoryTree, RenewingTree, Tree
 from triplicate.replica import STANDS_AT, UNREADABLE, Candidate, Election, Replica, ReplicaSettings, Role, candidates_of, leader_of
+from triplicate.replica.core import apply_pacing
 from triplicate.replica.election import CANDIDATE_CHECK_S, decode_candidate, encode_candidate
 
 PATH = "/machine"
@@ -114,6 +115,22 @@ def test_a_successor_has_everything_before_it_leads() -> None:
         assert members[0].machine.disk == [b"0", b"1", b"2"]
 
     group(4, scene)
+
+
+def test_a_session_that_waits_ends_the_pause_of_a_follower(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apply_pacing, "INTERVAL_MAX_S", 3600.0)
+    monkeypatch.setattr(apply_pacing, "INTERVAL_FACTOR", 1e12)
+    monkeypatch.setattr(apply_pacing, "AWAITED_FACTOR", 1)
+
+    async def scene(stage: Stage, members: list[Member]) -> None:
+        leader = await leader_among(members)
+        (copy,) = [member for member in members if member is not leader]
+        for index in range(3):
+            await leader.machine.write(b"%d" % index)
+            copy.replica.hurry()
+            await reached(copy, index + 1)
+
+    group(2, scene)
 
 
 def test_a_node_is_reported_as_leader_once_it_serves() -> None:

@@ -26,6 +26,7 @@ class HeldLog:
         self.held = False
         self.entries = 0
         self.noops = 0
+        self.made_readable = 0
         self.sent_batches: list[LogBatch] = []
         self.acknowledged: set[int] = set()
         """Indexes of the batches that were acknowledged."""
@@ -43,6 +44,9 @@ class HeldLog:
     async def noop(self) -> None:
         self.noops += 1
         await self._acknowledged()
+
+    def make_readable(self) -> None:
+        self.made_readable += 1
 
     async def _acknowledged(self) -> None:
         if self.held:

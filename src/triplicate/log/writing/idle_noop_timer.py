@@ -40,6 +40,12 @@ class IdleNoopTimer:
             delay_s = self._usual_s if self._delay is None else self._delay.delay_s()
             self._timer = self._clock.call_at(self._clock.monotonic() + delay_s, self._over)
 
+    def hurry(self) -> None:
+        """Call `append_noop` now if the timer runs."""
+        if self._timer is not None:
+            self.cancel()
+            self._append_noop()
+
     def _over(self) -> None:
         self._timer = None
         self._append_noop()

@@ -302,6 +302,10 @@ class LogWriter(WriterState):
         """
         await (await self._send(NOOP, has_readers=False))
 
+    def make_readable(self) -> None:
+        """Make the records that were acknowledged readable now, where the no-op behind them would wait for the next entry."""
+        self.idle_noop.hurry()
+
     async def control(self, kind: str, fields: Mapping[str, Any] | None = None) -> None:
         """Append a control record as an entry of its own and wait for it; it has no offset.
 

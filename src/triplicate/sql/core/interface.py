@@ -76,6 +76,8 @@ class Prepared:
     """First words for PostgreSQL's command tag: ``INSERT``, ``UPDATE``, ``DELETE``, ``SELECT``, ``CREATE TABLE``, ``BEGIN`` …"""
     is_measured: bool = False
     """Whether SQLite's steps measure its time: it only reads, and uses neither virtual tables nor long or impure functions."""
+    asks_position: bool = False
+    """Whether it calls `triplicate_position()`, whose result is a token for sessions on followers."""
     command: RoleCommand | Notification | None = None
     """The change of roles and rights, or the notification, that it is. `sql` is empty then, so that no secret is in it."""
 

@@ -23,12 +23,14 @@ class CopyProgress:
 
     Attributes:
         find_end: asks for an offset that no record acknowledged before the call exceeds; None where nobody can be asked.
+        hurry: called when a session waits for the copy to move, and after each move that was not far enough.
     """
 
     def __init__(self, host: Host, name: str) -> None:
         self._host = host
         self._name = name
         self.find_end: Callable[[], Awaitable[int]] | None = None
+        self.hurry: Callable[[], None] = lambda: None
         self.freshness = CopyFreshness()
         self.failure = "nobody has asked for it yet"
         """Why the last question for the end of the log has no answer; empty if it has one."""
@@ -51,6 +53,8 @@ class CopyProgress:
                 resolve(waiter, None)
         if self.freshness.moved(position):
             self._tell()
+        if any(wanted > position for wanted, _ in self._at_position) or self._at_news:
+            self.hurry()
 
     def _tell(self) -> None:
         for waiter in self._at_news:
@@ -66,6 +70,7 @@ class CopyProgress:
             return
         place = position, waiter
         self._at_position.append(place)
+        self.hurry()
         try:
             await waiter
         finally:
@@ -78,6 +83,7 @@ class CopyProgress:
             waiter: as that of `reach`.
         """
         self._at_news.append(waiter)
+        self.hurry()
         self._wanted.set()
         try:
             await waiter

@@ -213,6 +213,10 @@ class Leadership:
         if self._over is not None:
             raise self._over
 
+    def make_readable(self) -> None:
+        """A session asks for the position, for another one that reads on a follower: let followers see it now."""
+        self._log.make_readable()
+
     # Serving.
 
     async def run(self) -> None:

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
 from triplicate.runtime import Clock, fail, shielded
+from triplicate.sql.core.interface import Prepared
 from triplicate.sql.core.read_levels import (
     DEFAULT_READS,
     ReadLevel,
@@ -29,6 +30,7 @@ AGE_FUNCTION: Final = "triplicate_read_age"
 """A statement with this function is answered when the copy's age is known, or cannot be known in time."""
 SNAPSHOT_ATTEMPTS: Final = 10
 """How often a snapshot is taken again that was taken too late, before the read is refused."""
+POSITION_FUNCTION: Final = "triplicate_position"
 AGE_LIMIT_S: Final = 1.0
 """Longest wait for the copy's age."""
 _CONFIRMED_BY_LEADER: Final = (ReadLevel.DEFAULT, ReadLevel.LINEARIZABLE, ReadLevel.BOUNDED)
@@ -95,6 +97,8 @@ class ReadAdmission:
         if settings.level is ReadLevel.SESSION:
             await self._reach(settings.position)
         if leadership is not None:
+            if POSITION_FUNCTION in sql.lower():
+                leadership.make_readable()
             return float("inf")
         if settings.level is ReadLevel.LINEARIZABLE:
             raise only_leader_answers(self._database.name, self._database.leader_hint)
@@ -210,7 +214,13 @@ class ReadAdmission:
             return  # The age that is known is shown.
 
 
-async def confirm(leadership: Leadership | None) -> None:
-    """On the leader, reads see everything that was acknowledged anywhere before they arrived. Called when the snapshot is taken."""
+async def confirm(leadership: Leadership | None, prepared: Prepared | None = None) -> None:
+    """On the leader, reads see everything that was acknowledged anywhere before they arrived. Called when the snapshot is taken.
+
+    Args:
+        prepared: the read; None where it is of no interest.
+    """
     if leadership is not None:
+        if prepared is not None and prepared.asks_position:
+            leadership.make_readable()
         await leadership.reads.confirm()

@@ -417,11 +417,11 @@ class SqlSession:
         pool = database.pool
         rows = pool.read_now(prepared, parameters, database.schema_version)
         if rows is not None:
-            await confirm(leadership)
+            await confirm(leadership, prepared)
             return RowsCursor(prepared.columns, rows)
         cursor = await self._read_on(await pool.acquire(), prepared, parameters, own=True)
         try:
-            await confirm(leadership)
+            await confirm(leadership, prepared)
         except BaseException:
             await shielded(cursor.close())
             raise

@@ -225,7 +225,7 @@ class Authorizer:
         tag = _TAGS.get(self._action, "SELECT") if words[0] == "WITH" else command_tag(words)
         is_query = kind is StatementKind.READ and words[0] in _QUERIES
         measured = is_query and is_measured(self._connection, text, self._tables, self._functions, len(names))
-        return Prepared(text, kind, columns, parameters, tag, measured)
+        return Prepared(text, kind, columns, parameters, tag, measured, "triplicate_position" in self._functions)
 
     def _authorize(self, action: int, first: str | None, second: str | None, database: str | None, _inner: str | None) -> int:
         mode = self._mode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from triplicate.replica import HostedCopy, NodeParts
+from triplicate.replica import HostedCopy, NodeParts, Replica
 from triplicate.security import audit
 from triplicate.sql.backup.past_databases import PastDatabases
 from triplicate.sql.core.audit import AuditEvent, ConnectedClient
@@ -67,6 +67,11 @@ class HostedDatabase(HostedCopy[SqlDatabase, DatabaseInfo]):
         database.links.find_leader = lambda: self.leader.address if self.leader is not None else None
         database.progress.find_end = lambda: logs.written_end(info.log)
         return database
+
+    def _new_copy(self) -> tuple[SqlDatabase, Replica]:
+        database, replica = super()._new_copy()
+        database.progress.hurry = replica.hurry
+        return database, replica
 
     def _administrator(self, name: str) -> RoleLogin | None:
         administrator = self.info.administrator

@@ -246,6 +246,25 @@ def test_a_noop_waits_for_the_next_entry_where_entries_are_frequent() -> None:
     play(scene)
 
 
+def test_records_are_made_readable_before_the_noop_is_due() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(LogClientSettings(idle_noop_delay_s=3600.0))
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer, await logs.reader("l") as reader:
+            writer.make_readable()  # Nothing waits for a no-op.
+            for index in range(3):
+                await writer.append_entry([b"%d" % index])
+                writer.make_readable()
+                entry = await reader.next_entry(5)
+                assert entry is not None
+                assert entry.values == [b"%d" % index]
+                writer.make_readable()
+            kinds = [decode_entry(item.payload).control for item in stage.bookies.ledger(writer.ledger_id).entries]
+            assert [control and control["kind"] for control in kinds] == ["segment", *[None, "noop"] * 3]
+
+    play(scene)
+
+
 def test_segments_roll_by_size_without_gaps() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from triplicate.replica.core.apply_pacing import INTERVAL_FACTOR, INTERVAL_MAX_S, ApplyPacing
+from triplicate.replica.core.apply_pacing import AWAITED_FACTOR, INTERVAL_FACTOR, INTERVAL_MAX_S, ApplyPacing
 
 ROUNDING_S = 1e-6
 DURATIONS = st.floats(0.0, 0.2)
@@ -88,3 +88,14 @@ def test_a_clock_that_was_set_back_delays_by_the_bound_at_most() -> None:
     pacing = ApplyPacing()
     pacing.applied(1000.0, 1000.1, is_behind=False)
     assert pacing.wait_s(0.0) == INTERVAL_MAX_S
+
+
+@given(DURATIONS)
+def test_where_a_session_waits_at_most_half_of_the_time_goes_to_applications(took: float) -> None:
+    pacing = ApplyPacing()
+    pacing.applied(10.0, 10.0 + took, is_behind=False)
+    usual = pacing.wait_s(10.0 + took)
+    pacing.hurry()
+    awaited = pacing.wait_s(10.0 + took)
+    assert awaited <= usual
+    assert abs(awaited - min((AWAITED_FACTOR - 1) * took, max(0.0, INTERVAL_MAX_S - took))) <= ROUNDING_S

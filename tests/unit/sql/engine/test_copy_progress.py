@@ -88,3 +88,20 @@ def test_a_failure_is_told_and_asked_again_after() -> None:
         assert progress.freshness.current_at == clock.now
 
     play(scene)
+
+
+def test_the_copy_is_hurried_until_it_is_where_a_session_waits() -> None:
+    async def scene(progress: CopyProgress, _: SetClock) -> None:
+        hurried: list[int] = []
+        progress.hurry = lambda: hurried.append(progress.position)
+        progress.moved(1)
+        reached = asyncio.ensure_future(progress.reach(3, waiter()))
+        await eventually(lambda: hurried == [1])
+        progress.moved(2)
+        assert hurried == [1, 2]
+        progress.moved(3)
+        await reached
+        progress.moved(4)
+        assert hurried == [1, 2]
+
+    play(scene)

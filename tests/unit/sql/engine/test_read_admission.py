@@ -15,6 +15,7 @@ from tests.unit.sql.held_log import HeldLog, SetClock, play_leased
 from tests.waiting import eventually
 from triplicate.errors import NotEnoughBookies, SqlError
 from triplicate.log import LogEntry
+from triplicate.replica.core import apply_pacing
 from triplicate.sql import SqlDatabase
 from triplicate.sql.core.read_levels import ReadLevel, ReadSettings
 from triplicate.sql.engine.session import SqlSession
@@ -278,3 +279,33 @@ def test_a_leader_shows_how_long_ago_it_has_proved_that_it_leads(tmp_path: Path)
         assert await run(reader, "select triplicate_read_age()") == [(30.0,)]
 
     play_leased(tmp_path, 0.75, scene)
+
+
+@pytest.mark.parametrize("level", [None, ReadLevel.SESSION, ReadLevel.LINEARIZABLE])
+@pytest.mark.parametrize("begin", [[], ["begin"]])
+def test_a_leader_shows_followers_the_position_that_a_session_asks_for(tmp_path: Path, level: ReadLevel | None, begin: list[str]) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog, _: SetClock) -> None:
+        session = await database.session() if level is None else await session_at(database, level)
+        await run(session, COUNT)
+        assert log.made_readable == 0
+        for statement in begin:
+            await run(session, statement)
+        assert await run(session, "select TRIPLICATE_position()") == [(database.position,)]
+        assert log.made_readable == 1
+
+    play_leased(tmp_path, 10.0, scene)
+
+
+def test_a_session_that_waits_hurries_its_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(cluster: Cluster) -> None:
+        leader, copy = await follower(cluster)
+        monkeypatch.setattr(apply_pacing, "INTERVAL_MAX_S", 3600.0)
+        monkeypatch.setattr(apply_pacing, "INTERVAL_FACTOR", 1e12)
+        monkeypatch.setattr(apply_pacing, "AWAITED_FACTOR", 1)
+        writing = await leader.session()
+        for index in range(3):
+            await run(writing, f"insert into t(a) values ({index})")
+            session = await session_at(copy, SESSION, position=leader.position)
+            assert await run(session, COUNT) == [(index + 2,)]
+
+    play(tmp_path, scene, 2)
