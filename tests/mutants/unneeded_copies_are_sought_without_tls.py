@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.autorecovery import UnneededCopies
+from triplicate.autorecovery import LocalCopies, UnneededCopies
 from triplicate.cli.process import autorecovery_process
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings, ClientSettings, Configuration
@@ -23,7 +23,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         configuration: Configuration,
         metrics: Metrics,
         bookie_id: str,
-        storage: autorecovery_process.LocalCopies,
+        storage: LocalCopies,
     ) -> None:
         async with Client(host, cluster, configuration.get(ClientSettings), metrics) as client:
             wait_s = configuration.get(AutorecoverySettings).unneeded_copies_wait_s
