@@ -36,7 +36,7 @@ class ReadOnlyRequests:
         return await self.read(bookie_id) is not None
 
     async def read(self, bookie_id: str) -> Stat | None:
-        """The status of the bookie's request, which tells it from a later one; None if there is none."""
+        """The status of the bookie's request, by which it differs from a later one; None if there is none."""
         path = self._path(bookie_id)
         return await retried(self._host, lambda: self._tree.exists(path))
 
