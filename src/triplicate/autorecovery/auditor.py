@@ -14,6 +14,7 @@ from triplicate.autorecovery.auditor_metrics import AuditorMetrics
 from triplicate.autorecovery.core.check_schedule import seconds_until_check
 from triplicate.autorecovery.core.lost_bookies import RECORD_MOST_S, LostBookies, may_resume, record_interval_s
 from triplicate.autorecovery.ledger_audits import Audit, LedgerAudits
+from triplicate.autorecovery.ledger_check import mark_recorded_damage
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import FormatError
@@ -50,6 +51,7 @@ class Auditor:
         metrics: AuditorMetrics,
         chore: PeriodicWork | None = None,
     ) -> None:
+        self._client = client
         self._metadata = client.metadata
         self._marks = client.metadata.under_replication
         self._host = client.host
@@ -132,6 +134,8 @@ class Auditor:
             await self._audits.run(Audit.LOST, lost=())
             self._search_due = now + self._settings.bookies_check_interval_s
             self._lost.audit_again()
+            for ledger_id in await self._metadata.damaged_copies.ledger_ids():
+                await mark_recorded_damage(self._client, ledger_id)
             await self._forget_notes()
         if not self._has_resumed:
             await self._resume(delay_s)

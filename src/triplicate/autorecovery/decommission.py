@@ -25,9 +25,9 @@ from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome,
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
 from triplicate.client import BookieCopies, Client
 from triplicate.config import AutorecoverySettings
-from triplicate.errors import ArgumentError, NoSuchLedger, RequestTimeout
+from triplicate.errors import ArgumentError, BadVersion, NoSuchLedger, RequestTimeout
 from triplicate.ledger import Availability, LedgerMetadata, PlacementRules
-from triplicate.metadata import RegisteredBookies
+from triplicate.metadata import HeldLock, RegisteredBookies, Stat
 from triplicate.runtime import fault_point, map_bounded, sleep
 
 DEFAULT_SETTINGS = AutorecoverySettings()
@@ -155,6 +155,10 @@ class _Decommission:
         self._size_bytes = 0
         self._ledgers_checked = 0
         self._entries_checked = 0
+        self._requests: dict[str, Stat | None] = {}
+        """The requests that the bookies be read-only, as this run has found or made them."""
+        self._locked_before: frozenset[HeldLock] = frozenset()
+        """Locks of workers that may have chosen a leaving bookie for copies while it was writable."""
 
     # The check before anything is changed.
 
@@ -217,6 +221,7 @@ class _Decommission:
         self.progress.enter(DecommissionPhase.READ_ONLY)
         for bookie_id in self._leaving:
             await self._metadata.read_only_requests.request(bookie_id, leaving=True)
+            self._requests[bookie_id] = await self._metadata.read_only_requests.read(bookie_id)
         clock = self._client.host.clock
         deadline = clock.monotonic() + READ_ONLY_WAIT_S
         while writable := [name for name in await self._metadata.bookies.writable() if name in self._leaving]:
@@ -227,6 +232,7 @@ class _Decommission:
                     "Apache's does not read it: stop the bookie, or use its HTTP endpoint /api/v1/bookie/state/readonly, and start again"
                 )
             await sleep(clock, POLL_S)
+        self._locked_before = await self._metadata.under_replication.locks()
 
     # Rounds.
 
@@ -265,10 +271,7 @@ class _Decommission:
         """The ledgers that name the bookies now."""
         writable = [name for name in await self._metadata.bookies.writable() if name in self._leaving]
         if writable:
-            raise ArgumentError(
-                f"{', '.join(writable)} is writable again: the request that it be read-only was withdrawn; the decommission ends, and no "
-                "cookie was removed"
-            )
+            raise _kept(writable)
         self.progress.enter(DecommissionPhase.MOVE)
         needs: list[LedgerNeed] = []
         async with aclosing(walk_ledgers(self._client)) as ledgers:
@@ -304,8 +307,15 @@ class _Decommission:
     # The verdict.
 
     async def _judge(self, worker: ReplicationWorker, copies: BookieCopies) -> tuple[Obstacle, ...]:
-        """Compare the lists of entries of all ledgers. Ledgers that lack copies are marked and repaired; they are compared again then."""
+        """Compare the lists of entries of all ledgers. Ledgers that lack copies are marked and repaired; they are compared again then.
+
+        Nothing is compared while a worker holds a lock from before the bookies were leaving. It may have chosen one of them for copies, and
+        names it at the end of the repair. The walk that follows sees that.
+        """
         self.progress.enter(DecommissionPhase.VERDICT)
+        held = self._locked_before & await self._metadata.under_replication.locks()
+        if held:
+            return tuple(_still_repaired(lock) for lock in sorted(held, key=lambda lock: lock.ledger_id))
         self._ledgers_checked = self._entries_checked = 0
         registered = await self._metadata.bookies.registered()
         listing = tuple(name for name in self._leaving if name in registered)
@@ -383,17 +393,32 @@ class _Decommission:
         """Remove the bookies from the metadata; return those that still run.
 
         The request of a running bookie stays, or it would become writable again. A new bookie of the same id withdraws it when it starts.
+
+        Raises:
+            ArgumentError: a request was withdrawn meanwhile, so that the bookie may have got entries since the verdict.
         """
         self.progress.enter(DecommissionPhase.REMOVE)
         registered = await self._metadata.bookies.registered()
         for bookie_id in self._leaving:
+            await self._delete_cookie(bookie_id, registered)
             await self._metadata.network_locations.unset(bookie_id)
-            await self._metadata.cookies.delete(bookie_id)
             await self._metadata.machines.forget(bookie_id)
             if bookie_id not in registered:
                 await self._metadata.read_only_requests.withdraw(bookie_id)
             self._client.host.trace("autorecovery.decommissioned", bookie=bookie_id, ledgers=self._ledgers_checked)
         return tuple(name for name in self._leaving if name in registered)
+
+    async def _delete_cookie(self, bookie_id: str, registered: RegisteredBookies) -> None:
+        """Delete the cookie, if there still is one, in a transaction with the check that the bookie is leaving. Raises ArgumentError."""
+        requests, cookies, request = self._metadata.read_only_requests, self._metadata.cookies, self._requests[bookie_id]
+        if bookie_id not in await cookies.bookie_ids():
+            return  # Another decommission was quicker, or only ledgers named the bookie.
+        if request is None or bookie_id in registered.writable or await requests.read(bookie_id) != request:
+            raise _kept([bookie_id])
+        try:
+            await cookies.delete(bookie_id, checks=[requests.unchanged(bookie_id, request)])
+        except BadVersion as error:
+            raise _kept([bookie_id]) from error
 
     def report(self, start: DecommissionReport, obstacles: tuple[Obstacle, ...], running: tuple[str, ...]) -> DecommissionReport:
         """The result after the rounds."""
@@ -436,6 +461,18 @@ def _obstacle_of(repair: LedgerRepair) -> Obstacle | None:
             return Obstacle(repair.ledger_id, repair.reason, True)
         case RepairOutcome.FAILED:
             return Obstacle(repair.ledger_id, repair.reason, False)
+
+
+def _still_repaired(lock: HeldLock) -> Obstacle:
+    worker = f"worker {lock.worker}" if lock.worker else "a worker"
+    return Obstacle(lock.ledger_id, f"{worker} repairs it since before the bookie was leaving, and may copy it there", True)
+
+
+def _kept(bookie_ids: Sequence[str]) -> ArgumentError:
+    return ArgumentError(
+        f"{', '.join(bookie_ids)} is writable again, or was meanwhile: the request that it be read-only was withdrawn; the decommission "
+        "ends, and its cookie stays"
+    )
 
 
 def _still_named(need: LedgerNeed) -> Obstacle:

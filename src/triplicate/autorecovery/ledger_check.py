@@ -15,7 +15,7 @@ from triplicate.autorecovery.core.fragments import LedgerFragment, missing_runs
 from triplicate.autorecovery.core.ledger_copies import BookieAnswer, LedgerCopies, copies_of, expected_fragments
 from triplicate.autorecovery.entry_finder import EntryFinder, StoredEntries
 from triplicate.client import BookieCopies, Client
-from triplicate.errors import BookieError, DigestMismatch, ProtocolError, Unauthorized
+from triplicate.errors import BookieError, DigestMismatch, FormatError, ProtocolError, Unauthorized
 from triplicate.ledger import EntryCodec, LedgerMetadata
 from triplicate.runtime import map_bounded, sleep, timeout_at
 
@@ -190,3 +190,19 @@ async def report_damaged(client: Client, copies: LedgerCopies) -> None:
         if one.bad:
             runs = [range(entry_id, entry_id + 1) for entry_id in one.bad]
             await client.metadata.damaged_copies.report(copies.ledger_id, one.bookie_id, runs)
+
+
+async def mark_recorded_damage(client: Client, ledger_id: int) -> bool:
+    """Mark a ledger on the bookies whose damaged copies are recorded, unless it is marked on them. Returns whether there is a record.
+
+    A mark may be deleted without a repair: by a worker of BookKeeper's, or by one that had looked before the damage was recorded. A record
+    that cannot be decoded is traced, and counts as none.
+    """
+    try:
+        record = await client.metadata.damaged_copies.get(ledger_id)
+    except FormatError as error:
+        client.host.trace("autorecovery.damage_unreadable", ledger=ledger_id, error=str(error))
+        return False
+    if record is not None:
+        await client.metadata.under_replication.mark(ledger_id, record.copies)
+    return record is not None

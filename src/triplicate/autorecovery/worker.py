@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.open_refill import OpenRefills
+from triplicate.autorecovery.ledger_check import mark_recorded_damage
 from triplicate.autorecovery.ledger_repair import RepairRun
 from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
 from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome, RepairResult, RepairTools, no_known_writers
@@ -144,8 +145,8 @@ class ReplicationWorker:
 
     @fault_point("autorecovery.complete")
     async def _complete(self, lock: ReplicationLock) -> bool:
-        """Delete the mark of a repaired ledger; False if it stays."""
-        return await self._marks.complete(lock)
+        """Delete the mark of a repaired ledger; False if it stays, or is made again because of damage that was recorded meanwhile."""
+        return await self._marks.complete(lock) and not await mark_recorded_damage(self._client, lock.mark.ledger_id)
 
     async def _repair(self, lock: ReplicationLock) -> LedgerRepair:
         run = RepairRun(self._tools, lock.mark.ledger_id, lock.mark.missing)

@@ -1,6 +1,7 @@
 """The rules of placement for the ensembles of one client: its policy, and the sites of the cluster's bookies.
 
-Under the uniform policy the machines in the registrations are enough, and nothing else is read.
+Under the uniform policy the machines in the registrations are enough, and nothing else is read, unless all of them are one machine: then
+bookies that are away may have been on another one.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from triplicate.metadata import BookieServiceInfo, ClusterMetadata, LocationTabl
 from triplicate.runtime import Host, TaskScope, timeout_at
 
 TABLE_AGE_S = 10.0
-"""How long the table of network locations is used before it is read again, in seconds."""
+"""How long the table of network locations, and the machines of bookies that are away, are used before they are read again, in seconds."""
 TABLE_LIMIT_S = 2.0
 """How long one read of the table may take, in seconds. After it the last table is used."""
 CLIENT = "this client"
@@ -75,6 +76,9 @@ class ClusterPlacement:
         self._free_disk = FreeDisk(host, pool, scope, settings.placement_disk_interval_s)
         self._table = LocationTable()
         self._table_due = 0.0
+        self._elsewhere: dict[str, BookieServiceInfo] = {}
+        """A bookie that is away, on another machine than those that are known; empty if there is none."""
+        self._elsewhere_due = 0.0
         self._problems: tuple[str, ...] = ()
         """As last reported."""
 
@@ -90,11 +94,15 @@ class ClusterPlacement:
 
         Args:
             writable: the bookies that accept writes.
-            ensemble: bookies that the ledger has already. The machines of those that never registered while this client ran are read.
+            ensemble: bookies that the ledger has already. The machines of those that never registered while this client ran are read. If
+                all known bookies are on one machine, it is read whether others were on another one.
             for_writer: whether new entries will be acknowledged there, so that `placement_min_ack_domains` holds.
         """
         known = {**self._metadata.bookies.known(), **writable}
         known |= await self._recorded(dict.fromkeys(bookie_id for bookie_id in ensemble if bookie_id not in known))
+        machines = {machine_of(bookie_id, info) for bookie_id, info in known.items()}
+        if write_quorum > 1 and len(machines) == 1:
+            known |= await self._away_elsewhere(known, *machines)
         free_bytes = self._known_free_disk(writable)
         # Machines that are away still exist: copies do not share the one that is left.
         sites = {
@@ -170,23 +178,50 @@ class ClusterPlacement:
         self._free_disk.refresh(writable)
         return self._free_disk.free_bytes
 
+    async def _away_elsewhere(self, known: Mapping[str, BookieServiceInfo], machine: str) -> Mapping[str, BookieServiceInfo]:
+        """A bookie of the cluster that is away and was on another machine, if there is one: then copies do not share this machine."""
+        now = self._host.clock.monotonic()
+        if now < self._elsewhere_due:
+            return self._elsewhere
+        self._elsewhere_due = now + TABLE_AGE_S
+        found: dict[str, BookieServiceInfo] = {}
+        try:
+            async with timeout_at(now + TABLE_LIMIT_S):
+                for bookie_id in await self._metadata.cookies.bookie_ids():
+                    info = await self._record_of(bookie_id) if bookie_id not in known else None
+                    if info is not None and machine_of(bookie_id, info) != machine:
+                        found[bookie_id] = info
+                        break
+        except (MetadataError, TimeoutError) as error:
+            self._unknown_machine("", error)
+            return self._elsewhere
+        self._elsewhere = found
+        return found
+
     async def _recorded(self, bookie_ids: Iterable[str]) -> dict[str, BookieServiceInfo]:
         """The machines of bookies that are away, as far as they are recorded. Without a record, an id of the form host:port names one."""
         found: dict[str, BookieServiceInfo] = {}
         for bookie_id in bookie_ids:
-            info = None
-            try:
-                async with timeout_at(self._host.clock.monotonic() + TABLE_LIMIT_S):
-                    info = await self._metadata.machines.get(bookie_id)
-            except (MetadataError, FormatError, TimeoutError) as error:
-                reason = str(error) or f"no answer within {TABLE_LIMIT_S:g} s"
-                self._host.trace("client.machine_unknown", bookie=bookie_id, error=reason)
+            info = await self._record_of(bookie_id)
             machine, separator, port = bookie_id.rpartition(":")
             if info is not None:
                 found[bookie_id] = info
             elif separator and port.isdecimal():
                 found[bookie_id] = bookie_service(machine, 0)
         return found
+
+    async def _record_of(self, bookie_id: str) -> BookieServiceInfo | None:
+        """The recorded machine of a bookie; None if there is none, or it cannot be read."""
+        try:
+            async with timeout_at(self._host.clock.monotonic() + TABLE_LIMIT_S):
+                return await self._metadata.machines.get(bookie_id)
+        except (MetadataError, FormatError, TimeoutError) as error:
+            self._unknown_machine(bookie_id, error)
+            return None
+
+    def _unknown_machine(self, bookie_id: str, error: Exception) -> None:
+        reason = str(error) or f"no answer within {TABLE_LIMIT_S:g} s"
+        self._host.trace("client.machine_unknown", bookie=bookie_id, error=reason)
 
     async def _read_table(self) -> None:
         now = self._host.clock.monotonic()

@@ -38,6 +38,7 @@ from triplicate.metadata.repair_notes import RepairNote, RepairNotes
 from triplicate.metadata.service_uri import cluster_root, open_cluster, open_tree
 from triplicate.metadata.trash import Trash, TrashedLedger
 from triplicate.metadata.underreplication import (
+    HeldLock,
     PeriodicCheck,
     ReplicationLock,
     UnderreplicatedIterator,
@@ -68,6 +69,7 @@ __all__ = [
     "EnsembleFreeze",
     "EnsembleFreezes",
     "FlatPaths",
+    "HeldLock",
     "HierarchicalPaths",
     "Incarnation",
     "Incarnations",

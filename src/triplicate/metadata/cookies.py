@@ -5,14 +5,15 @@ Source: BookKeeper `Cookie`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from google.protobuf import text_format
 
-from triplicate.errors import FormatError, NodeExists, NoNode
+from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
 from triplicate.metadata.core.bookie_ids import check_bookie_id
 from triplicate.metadata.core.bookkeeper_pb2 import CookieFormat
-from triplicate.metadata.core.tree import ANY_VERSION, Tree
+from triplicate.metadata.core.tree import ANY_VERSION, DeleteNode, Tree, TreeOperation
 from triplicate.metadata.retries import retried
 from triplicate.runtime import Host
 
@@ -126,13 +127,22 @@ class Cookies:
             if found is None or found[0] != cookie:
                 raise
 
-    async def delete(self, bookie_id: str, version: int = ANY_VERSION) -> None:
-        """Delete a bookie's cookie, if there is one. Raises BadVersion."""
+    async def delete(self, bookie_id: str, version: int = ANY_VERSION, checks: Sequence[TreeOperation] = ()) -> None:
+        """Delete a bookie's cookie, if there is one.
+
+        Args:
+            checks: operations of the same transaction. If one fails, the cookie is not deleted.
+
+        Raises:
+            BadVersion: the version is not `version`, or a check failed.
+        """
         path = self._path(bookie_id)
         try:
-            await retried(self._host, lambda: self._tree.delete(path, version))
-        except NoNode:
-            return
+            await retried(self._host, lambda: self._tree.multi([*checks, DeleteNode(path, version)]))
+        except (NoNode, BadVersion) as error:
+            if await retried(self._host, lambda: self._tree.exists(path)) is None:
+                return
+            raise BadVersion(f"{path} stays: it, or what its deletion depends on, has changed ({error})") from error
 
     async def bookie_ids(self) -> list[str]:
         """Ids of all bookies that have ever joined, sorted."""

@@ -12,7 +12,7 @@ import json
 from triplicate.errors import NodeExists, NoNode
 from triplicate.metadata.core.bookie_ids import check_bookie_id
 from triplicate.metadata.core.own_paths import read_only_request_path, read_only_requests_path
-from triplicate.metadata.core.tree import Tree
+from triplicate.metadata.core.tree import CheckVersion, Stat, Tree, TreeOperation
 from triplicate.metadata.retries import retried
 from triplicate.runtime import Host
 
@@ -33,8 +33,16 @@ class ReadOnlyRequests:
 
     async def is_requested(self, bookie_id: str) -> bool:
         """Whether the bookie is requested to be read-only."""
+        return await self.read(bookie_id) is not None
+
+    async def read(self, bookie_id: str) -> Stat | None:
+        """The status of the bookie's request, by which it differs from a later one; None if there is none."""
         path = self._path(bookie_id)
-        return await retried(self._host, lambda: self._tree.exists(path)) is not None
+        return await retried(self._host, lambda: self._tree.exists(path))
+
+    def unchanged(self, bookie_id: str, request: Stat) -> TreeOperation:
+        """An operation of a transaction that succeeds while the request is as it was read."""
+        return CheckVersion(self._path(bookie_id), request.version)
 
     async def request(self, bookie_id: str, *, leaving: bool = False) -> bool:
         """Request that the bookie be read-only; False if it was requested before.

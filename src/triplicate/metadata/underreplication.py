@@ -87,6 +87,21 @@ class ReplicationLock:
     """The session that holds the lock. Another worker can lock the ledger after that session ends."""
 
 
+@dataclass(frozen=True, slots=True)
+class HeldLock:
+    """A lock as another session may hold it.
+
+    Args:
+        since_ms: when it was made, in ms since the epoch, by the store's clock.
+        worker: the name in it; empty if it cannot be decoded.
+    """
+
+    ledger_id: int
+    session_id: int
+    since_ms: int
+    worker: str
+
+
 class UnderreplicationManager:
     """The marks and locks of one cluster, and the settings of its auto-recovery."""
 
@@ -346,6 +361,22 @@ class UnderreplicationManager:
         except NoNode:
             return None
         return decode_lock(data)
+
+    async def locks(self) -> frozenset[HeldLock]:
+        """The locks of all workers. One that a worker has released and made again is another one."""
+        found: list[HeldLock] = []
+        for name in await self._names(self._locks):
+            path, match = f"{self._locks}/{name}", _MARK.fullmatch(name)
+            if match is None:
+                continue
+            with suppress(NoNode):  # It was released meanwhile.
+                data, stat = await retried(self._host, lambda path=path: self._tree.get(path))  # type: ignore[misc]
+                try:
+                    worker = decode_lock(data)
+                except FormatError:
+                    worker = ""
+                found.append(HeldLock(int(match[1]), stat.ephemeral_owner, stat.ctime_ms, worker))
+        return frozenset(found)
 
     # Settings of auto-recovery.
 

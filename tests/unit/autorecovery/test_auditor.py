@@ -215,6 +215,21 @@ def test_the_search_forgets_notes_of_ledgers_that_are_not_marked_any_more() -> N
     run(main())
 
 
+def test_the_search_marks_ledgers_whose_recorded_damage_has_lost_its_mark() -> None:
+    """A worker of BookKeeper's may delete the mark without a repair. The damage then stayed until the next pass of a scrubber."""
+
+    async def main() -> None:
+        async with audited() as one:
+            damaged = one.cluster.metadata.damaged_copies
+            await damaged.report(7, "b", [range(2, 3)])
+            await damaged.report(8, "c", [range(1)])
+            await one.cluster.metadata.tree.set(own_paths.damaged_ledger_path(one.cluster.metadata.own_root, 8), b"{}")
+            await one.auditor.audit_lost()
+            assert await one.marked() == {7: ("b",)}, "a record of a later release is left to it"
+
+    run(main())
+
+
 def test_checks_run_at_their_intervals_and_their_times_are_bookkeepers() -> None:
     async def main() -> None:
         async with audited() as one:

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.autorecovery.recovery_rig import PROMPT, absent_copies, is_marked, lose, repair, write_ledger
 from tests.unit.client.cluster import FakeCluster, fake_cluster, run
 from triplicate.autorecovery import LedgerChecker, RepairOutcome, mark_copies, recover_bookies
+from triplicate.metadata import ReplicationLock, UnderreplicationManager
 from triplicate.metadata.damaged_copies import DamagedCopies, DamagedCopiesRecords
 from triplicate.wire import AddRequest, ReadRequest, Request
 
@@ -242,6 +243,32 @@ def test_damage_is_repaired_although_another_worker_deleted_the_mark() -> None:
             await cluster.metadata.damaged_copies.report(ledger_id, "b", [range(7, 8)])
             assert (await recover_bookies(client, settings=PROMPT)).unrepaired == ()
             assert cluster["b"].ledgers[ledger_id].entries[7] == intact
+            assert await record(cluster, ledger_id) == {}
+
+    run(main())
+
+
+def test_damage_recorded_while_its_mark_is_deleted_is_marked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scrubber adds nothing to a mark that names its bookie already, and the worker has looked for damage before."""
+    complete = UnderreplicationManager.complete
+
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            ledger_id = await write_ledger(client, 10)
+            await cluster.settled(ledger_id, 9)
+
+            async def later(marks: UnderreplicationManager, lock: ReplicationLock) -> bool:
+                flip(cluster, "a", ledger_id, 4)
+                await cluster.metadata.damaged_copies.report(ledger_id, "a", [range(4, 5)])
+                await marks.mark(ledger_id, ["a"])
+                return await complete(marks, lock)
+
+            monkeypatch.setattr(UnderreplicationManager, "complete", later)
+            assert (await repair(client, ledger_id, "a")).outcome is RepairOutcome.MARKED_AGAIN
+            assert await is_marked(cluster, ledger_id)
+            monkeypatch.undo()
+            assert (await repair(client, ledger_id, "a")).outcome is RepairOutcome.REPAIRED
+            assert absent_copies(cluster, ledger_id, await cluster.metadata_of(ledger_id)) == []
             assert await record(cluster, ledger_id) == {}
 
     run(main())

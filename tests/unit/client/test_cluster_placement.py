@@ -18,6 +18,7 @@ from triplicate.metadata import (
     BookieMachines,
     BookieServiceInfo,
     ClusterMetadata,
+    Cookie,
     LocationTable,
     MemoryStore,
     MemoryTree,
@@ -105,6 +106,27 @@ def test_a_bookie_that_this_client_never_saw_registered_still_has_its_machine(aw
             assert rules.site(away).host == "10.0.0.1"
             for seed in range(20):
                 assert replace_bookies(["a", away], [0], writable, random.Random(seed), (), rules)[0] == "c"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("machine", ["10.0.0.1", "10.0.0.2"])
+@pytest.mark.parametrize("has_cookie", [True, False])
+def test_copies_share_a_machine_only_if_no_bookie_that_is_away_is_on_another_one(machine: str, has_cookie: bool) -> None:
+    """A client that starts while the other machines are down saw only one, and put all copies of its ledgers there."""
+
+    async def main() -> None:
+        async with client_of(dict.fromkeys("abc", ("10.0.0.1", "")), ClientSettings()) as client:
+            for name in "abcd" if has_cookie else "abc":
+                await client.metadata.cookies.put(Cookie(name, "/j", ("/l",), client.metadata.instance_id))
+            await client.metadata.machines.record("d", bookie_service(machine, 3181))
+            # The record of a bookie without a cookie is left over: it was removed from the cluster.
+            if machine == "10.0.0.1" or not has_cookie:
+                (await client.create()).abandon()
+                return
+            with pytest.raises(NotEnoughBookies, match="different machines"):
+                await client.create()
+            (await client.create(ensemble_size=1, write_quorum=1, ack_quorum=1)).abandon()
 
     asyncio.run(main())
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.unit.metadata.stores import run
-from triplicate.errors import ArgumentError
-from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, own_paths
+from triplicate.errors import ArgumentError, BadVersion
+from triplicate.metadata import ClusterMetadata, Cookie, MemoryStore, MemoryTree, own_paths
 from triplicate.runtime import real_host
 
 
@@ -50,5 +50,30 @@ def test_a_request_says_that_a_bookie_is_leaving() -> None:
             await metadata.tree.set(own_paths.read_only_request_path(metadata.own_root, "b"), b"of a later format")
             assert await requests.leaving() == []
             assert await requests.is_requested("b")
+
+    run(body())
+
+
+def test_a_cookie_is_deleted_only_while_the_request_is_unchanged() -> None:
+    async def body() -> None:
+        host = real_host("test", seed=1)
+        async with await ClusterMetadata.open(MemoryTree(MemoryStore(host.clock)), host, create=True) as metadata:
+            requests, cookies = metadata.read_only_requests, metadata.cookies
+            await cookies.put(Cookie("a", "/j", ("/l",), metadata.instance_id))
+            assert await requests.read("a") is None
+            await requests.request("a")
+            first = await requests.read("a")
+            assert first is not None
+            for change in (requests.request("a", leaving=True), requests.withdraw("a")):
+                await change
+                with pytest.raises(BadVersion, match="a stays"):
+                    await cookies.delete("a", checks=[requests.unchanged("a", first)])
+                assert await cookies.bookie_ids() == ["a"]
+            await requests.request("a")
+            second = await requests.read("a")
+            assert second is not None
+            for _ in range(2):
+                await cookies.delete("a", checks=[requests.unchanged("a", second)])
+            assert await cookies.bookie_ids() == []
 
     run(body())

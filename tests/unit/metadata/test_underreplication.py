@@ -150,6 +150,29 @@ def test_a_ledger_is_taken_by_one_worker(contract: Contract) -> None:
     contract(body)
 
 
+def test_all_locks_are_listed_with_their_workers(contract: Contract) -> None:
+    async def body(cluster: Cluster) -> None:
+        tree, marks, _ = await cluster.member()
+        _, others, _ = await cluster.member()
+        assert await others.locks() == frozenset()
+        for ledger_id in (7, 8):
+            await marks.mark(ledger_id, ["b1"])
+        locks = [await marks.lock(7, "worker-1"), await marks.lock(8, "worker-2")]
+        found = await others.locks()
+        assert {(lock.ledger_id, lock.worker, lock.session_id) for lock in found} == {
+            (7, "worker-1", tree.session_id),
+            (8, "worker-2", tree.session_id),
+        }
+        await tree.set(f"{BASE}/locks/urL0000000008", b"\xff")
+        assert {lock.worker for lock in await others.locks()} == {"worker-1", ""}
+        for lock in locks:
+            assert lock is not None
+            await marks.release(lock)
+        assert await others.locks() == frozenset()
+
+    contract(body)
+
+
 def test_two_users_of_one_session_do_not_share_a_lock(contract: Contract) -> None:
     async def body(one: Cluster) -> None:
         _, marks, _ = await one.member()

@@ -38,7 +38,8 @@ async def delete_unneeded_copies(
         OSError, CorruptionError: of the storage.
     """
     wait_s = configuration.get(AutorecoverySettings).unneeded_copies_wait_s
-    async with Client(host, cluster, configuration.get(ClientSettings), metrics) as client:
+    security = configuration.get(SecuritySettings)
+    async with Client(host, cluster, configuration.get(ClientSettings), metrics, security=security) as client:
         await UnneededCopies(client, bookie_id, storage, wait_s).run()
 
 

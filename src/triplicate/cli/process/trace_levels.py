@@ -44,6 +44,7 @@ WARNINGS = frozenset(
         "autorecovery.absences_unreadable",
         "autorecovery.bookies_lost",
         "autorecovery.check_time_unreadable",
+        "autorecovery.damage_unreadable",
         "autorecovery.delay_unreadable",
         "autorecovery.little_disk",
         "autorecovery.refill_refused",
