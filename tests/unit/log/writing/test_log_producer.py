@@ -11,7 +11,7 @@ import pytest
 from tests.unit.log.fake import SMALL, FakeAppender, Stage, play, read_values
 from tests.unit.log.head_rig import count_reads, lose_connection
 from tests.waiting import eventually
-from triplicate.errors import HandleClosed, LogFenced, OutcomeUnknown, ProducerFenced, SequenceGap, TooManyProducers
+from triplicate.errors import HandleClosed, LogFenced, OutcomeUnknown, ProducerFenced, RecordTooLarge, SequenceGap, TooManyProducers
 from triplicate.log import Appended, LogClientSettings, Logs, LogSettings, StagingOrigin, decode_header
 from triplicate.log.core import producer_table
 
@@ -312,5 +312,20 @@ def test_a_writer_that_lost_its_log_cannot_begin_with_producers() -> None:
                 await writer.producer("one")
             assert await logs.store.tree.exists(f"{logs.store.path('l')}/producers") is None
         await writer.abandon()
+
+    play(scene)
+
+
+def test_many_records_with_one_that_is_too_large_are_refused_before_any_is_appended() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.producer("l", "one") as producer:
+            for sequence in (None, 0):
+                with pytest.raises(RecordTooLarge):
+                    await producer.append_many([b"a", b"." * (5 << 20), b"c"], sequence=sequence)
+            assert producer.last_sequence is None
+            assert [each.offset for each in await producer.append_many([b"a", b"b"])] == [0, 1]
+        assert await names_of(logs) == [b"a", b"b"]
 
     play(scene)
