@@ -329,3 +329,38 @@ def test_many_records_with_one_that_is_too_large_are_refused_before_any_is_appen
         assert await names_of(logs) == [b"a", b"b"]
 
     play(scene)
+
+
+def test_a_producer_that_opens_slowly_does_not_make_the_log_forget_another() -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l", LogSettings(roll_size_bytes=1024, compression="none"))
+        writer = await logs.writer("l")
+        tree: Any = logs.store.tree
+        sync, reached, resume = tree.sync, asyncio.Event(), asyncio.Event()
+
+        async def held(path: str) -> None:
+            tree.sync = sync
+            reached.set()
+            await resume.wait()
+
+        async def append() -> None:
+            one = await writer.producer("one")
+            for number in range(3):
+                await one.append(b"." * 300, sequence=number)
+            await eventually(lambda: writer.rolls > 0)
+
+        tree.sync = held
+        slow = asyncio.ensure_future(writer.producer("two"))
+        await reached.wait()
+        appending = asyncio.ensure_future(append())
+        await asyncio.wait([appending], timeout=0.2)
+        resume.set()
+        await slow
+        await appending
+        await writer.abandon()
+        async with await others.producer("l", "one") as again:
+            assert again.last_sequence == 2
+            assert (await again.append(b"." * 300, sequence=2)).is_duplicate
+
+    play(scene)
