@@ -85,3 +85,23 @@ def test_a_transaction_has_limits(tmp_path: Path) -> None:
         raw.close()
 
     play(tmp_path, scene)
+
+
+def test_a_transaction_without_commands_on_keys_heeds_the_watched_keys(tmp_path: Path) -> None:
+    async def scene(stand: Stand) -> None:
+        raw = await stand.raw()
+        async with stand.client() as other:
+            for is_changed in (False, True):
+                for commands, replies in (((), b"*0"), ((b"PING\r\n",), b"*1")):
+                    assert await raw.ask(b"WATCH a\r\n") == b"+OK"
+                    if is_changed:
+                        await other.incr("a")
+                    assert await raw.ask(b"MULTI\r\n") == b"+OK"
+                    for command in commands:
+                        assert await raw.ask(command) == b"+QUEUED"
+                    assert await raw.ask(b"EXEC\r\n") == (b"*-1" if is_changed else replies)
+                    if commands and not is_changed:
+                        assert (await raw.reader.readline()).rstrip() == b"+PONG"
+        raw.close()
+
+    play(tmp_path, scene)
