@@ -26,7 +26,7 @@ class BackgroundLoop:
         self._loop = _new_loop()
         self._closed = False
         self._closes = threading.RLock()
-        """Held while a coroutine is given to the loop, and while the loop is told to stop: nothing is given to a loop that stops.
+        """Held while a coroutine is given to the loop, and while the loop is stopped: nothing is given to a loop that stops.
         A finalizer may run meanwhile, on the same thread."""
         self._started: set[concurrent.futures.Future[Any]] = set()
         """The futures of `start` without a result. Used on the loop's thread."""

@@ -184,7 +184,8 @@ class LogWriter(WriterState):
 
         Args:
             name: of the producer, the same for all its lives.
-            epoch: raise it so that an older instance of the producer, which may still be alive, cannot append any more.
+            epoch: raise it so that an older instance of the producer, which may still be alive, cannot append any more once this one has
+                appended its first record. Until then it can, and a number that it uses is a repetition for this one.
 
         Raises:
             LogFenced, HandleClosed: see the class. ProducerFenced: a newer instance has appended. ArgumentError: no valid name or epoch.

@@ -1,4 +1,4 @@
-"""A call that ends without a record gives up what it has begun to fetch, and the next one begins anew."""
+"""A call that ends without a record gives up what it has begun to fetch, and the next one begins from the start."""
 
 from __future__ import annotations
 
