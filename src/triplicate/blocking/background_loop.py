@@ -13,6 +13,8 @@ from triplicate.errors import HandleClosed
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 
+CLOSE_LIMIT_S = 10.0
+"""Limit of the wait for the ends of coroutines when a loop is closed, in seconds."""
 BATCH_ITEMS = 1024
 """Maximum number of items that `BackgroundLoop.iterate` passes between the threads at once."""
 
@@ -23,6 +25,11 @@ class BackgroundLoop:
     def __init__(self, name: str = "triplicate") -> None:
         self._loop = _new_loop()
         self._closed = False
+        self._closes = threading.RLock()
+        """Held while a coroutine is given to the loop, and while the loop is stopped: nothing is given to a loop that stops.
+        A finalizer may run meanwhile, on the same thread."""
+        self._started: set[concurrent.futures.Future[Any]] = set()
+        """The futures of `start` without a result. Used on the loop's thread."""
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
@@ -30,24 +37,40 @@ class BackgroundLoop:
         """Run a coroutine on the loop and wait for its result. Interrupting the wait (Ctrl-C) cancels the coroutine.
 
         Raises:
-            HandleClosed: the loop was closed; the coroutine was not started. Also every error of the coroutine.
+            HandleClosed: the loop was closed before, so the coroutine was not started, or meanwhile, so it was cancelled; or this is the
+            loop's own thread. Also every error of the coroutine.
         """
-        if self._closed:
+        if self._is_own_thread:
             coroutine.close()
-            raise HandleClosed("the connection was closed; open a new one")
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+            raise HandleClosed("a call that blocks the thread of its own event loop would wait for itself; await the async method there")
+        future = self._submit(coroutine)
+        if future is None:
+            raise _closed_error()
         try:
             return future.result()
+        except concurrent.futures.CancelledError:
+            if self._closed:
+                raise _closed_error() from None
+            raise
         except BaseException:
             future.cancel()
             raise
 
+    @property
+    def _is_own_thread(self) -> bool:
+        return threading.get_ident() == self._thread.ident
+
+    def _submit(self, coroutine: Coroutine[Any, Any, Result]) -> concurrent.futures.Future[Result] | None:
+        """Give a coroutine to the loop; None if the loop is closed."""
+        with self._closes:
+            if not self._closed:
+                return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        coroutine.close()
+        return None
+
     def post(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         """Run a coroutine on the loop without waiting for it; its errors are dropped. From any thread, also from a finalizer."""
-        if self._closed:
-            coroutine.close()
-        else:
-            asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        self._submit(coroutine)
 
     def run(self, function: Callable[[], Result]) -> Result:
         """Call a function on the loop's thread and return its result. Raises as `call`."""
@@ -58,10 +81,12 @@ class BackgroundLoop:
         return self.call(call_function())
 
     def start(self, begin: Callable[[], asyncio.Future[Result]]) -> concurrent.futures.Future[Result]:
-        """Call a function on the loop's thread and convert the future that it returns. Raises as `call`."""
+        """Call a function on the loop's thread and convert the future that it returns, which fails with HandleClosed if the loop is closed
+        before. Raises as `call`."""
         result: concurrent.futures.Future[Result] = concurrent.futures.Future()
 
         def resolve(future: asyncio.Future[Result]) -> None:
+            self._started.discard(result)
             if future.cancelled():
                 result.cancel()
             elif result.set_running_or_notify_cancel():
@@ -71,7 +96,11 @@ class BackgroundLoop:
                 else:
                     result.set_result(future.result())
 
-        self.run(lambda: begin().add_done_callback(resolve))
+        def start() -> None:
+            begin().add_done_callback(resolve)
+            self._started.add(result)
+
+        self.run(start)
         return result
 
     def iterate(self, begin: Callable[[], AsyncIterator[Item]]) -> Iterator[Item]:
@@ -90,13 +119,18 @@ class BackgroundLoop:
         finally:
             # An iteration that is ended early gives back what it holds, such as the snapshot of a database.
             if isinstance(items, AsyncGenerator) and not self._closed:
-                self.call(items.aclose())
+                if self._is_own_thread:
+                    self.post(items.aclose())  # The garbage collector ends iterations on any thread.
+                else:
+                    self.call(items.aclose())
 
     def close(self) -> None:
-        """Stop the loop and end the thread. Idempotent."""
-        if not self._closed:
-            self._closed = True
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        """Stop the loop and end the thread. Coroutines that run are cancelled, and their callers meet HandleClosed. Idempotent."""
+        with self._closes:
+            is_first, self._closed = not self._closed, True
+            if is_first:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+        if is_first:
             self._thread.join()
 
     def _serve(self) -> None:
@@ -104,8 +138,12 @@ class BackgroundLoop:
         try:
             self._loop.run_forever()
         finally:
+            self._loop.run_until_complete(_end_all())
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
+            for future in self._started:
+                if future.set_running_or_notify_cancel():
+                    future.set_exception(_closed_error())
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -114,6 +152,22 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
+
+
+def _closed_error() -> HandleClosed:
+    return HandleClosed("the connection was closed; open a new one")
+
+
+async def _end_all() -> None:
+    """Cancel all tasks, and wait for a limited time until they have ended."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + CLOSE_LIMIT_S
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in others:
+            task.cancel()
+        _, running = await asyncio.wait(others, timeout=max(0.0, deadline - loop.time()))
+        if running:
+            return
 
 
 async def _next_items(items: AsyncIterator[Item], limit: int) -> list[Item]:

@@ -66,7 +66,7 @@ class RecordBatches:
 
     def next_records(self, limit: int, timeout_s: float | None = None) -> list[LogRecord]:
         """Up to `limit` records, those that were fetched before first."""
-        if not self._ready:
+        if not self._ready or limit < 1:  # Which is refused there.
             return self._loop.call(self._fetch(limit, timeout_s))
         return [self._ready.popleft() for _ in range(min(limit, len(self._ready)))]
 

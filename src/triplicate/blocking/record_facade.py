@@ -172,7 +172,10 @@ class BlockingLogConsumer:
         return self._loop.call(self._consumer.next_records(limit, timeout_s))
 
     def save(self, position: int | None = None) -> int:
-        """Save a position in the cluster and return it. See `LogConsumer.save`."""
+        """Save a position in the cluster and return it. A save that is cancelled may have happened; the next one decides.
+
+        See `LogConsumer.save`.
+        """
         return self._loop.call(self._consumer.save(position))
 
     def close(self) -> None:

@@ -128,7 +128,7 @@ class ReadableLogs:
                 limits.append(None if to is None else await self.offset_at(name, to))
             return await self.reader(name, start), limits[0]
 
-        return LogRecords(name, begin)
+        return LogRecords(name, self.client.host.clock, begin)
 
     def backwards(self, name: str, from_: Position = LATEST, *, skip_lost: bool = False) -> BackwardReader:
         """The records before a position one by one, the last first, down to the log's first offset.

@@ -3,9 +3,9 @@
     async with triplicate.testing.MemoryCluster() as cluster:
         database = await cluster.database()
 
-For pytest, the installed package brings the fixtures `triplicate_cluster`, `triplicate_log`, `triplicate_database` and
-`triplicate_key_value`, see `plugin`. Names are loaded when they are first used, so that a run of pytest without such a test does not pay
-for them.
+For pytest, ``pytest_plugins = ["triplicate.testing.plugin"]`` brings the fixtures `triplicate_cluster`, `triplicate_log`,
+`triplicate_database` and `triplicate_key_value`. Names are loaded when they are first used, so that a run of pytest without such a test
+does not pay for them.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -197,3 +198,70 @@ def test_consumers_go_with_their_log_and_do_not_go_on_in_another_of_its_name() -
             assert consumer.position == 0
 
     play(scene)
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_save_that_was_cancelled_does_not_shut_the_consumer_out(applied: bool) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = await filled(stage)
+        tree = logs.store.tree
+        async with await logs.consumer("l", "billing") as consumer:
+            await take(consumer, 3)
+            held = hold_sets(tree, applied=applied)
+            saving = asyncio.ensure_future(consumer.save())
+            await eventually(lambda: len(held) == 1)
+            saving.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await saving
+            held.append("go on")
+            await take(consumer, 2)
+            assert await consumer.save() == 5
+            assert await consumer.save(4) == 4
+        assert [item.position for item in await logs.consumers("l")] == [4]
+
+    play(scene)
+
+
+def test_an_earlier_position_is_saved_also_after_a_cancelled_save_of_a_later_one() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = await filled(stage)
+        async with await logs.consumer("l", "billing") as consumer:
+            await take(consumer, 2)
+            await consumer.save()
+            await take(consumer, 6)
+            held = hold_sets(logs.store.tree, applied=True)
+            saving = asyncio.ensure_future(consumer.save())
+            await eventually(lambda: len(held) == 1)
+            saving.cancel()
+            held.append("go on")
+            assert await consumer.save(2) == 2
+        assert [item.position for item in await logs.consumers("l")] == [2]
+
+    play(scene)
+
+
+def test_saves_of_one_consumer_at_the_same_time_follow_one_another() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = await filled(stage)
+        async with await logs.consumer("l", "billing") as consumer:
+            await take(consumer, 5)
+            assert await asyncio.gather(*(consumer.save(position) for position in (1, 2, 5, 3))) == [1, 2, 5, 3]
+        assert [item.position for item in await logs.consumers("l")] == [3]
+
+    play(scene)
+
+
+def hold_sets(tree: Any, *, applied: bool) -> list[str]:
+    """Let the next change of a consumer's position hang, before or after it is applied; those behind an item "go on" do not."""
+    change, held = tree.set, list[str]()
+
+    async def hanging(path: str, data: bytes, version: int = -1) -> Any:
+        if held:
+            return await change(path, data, version)
+        held.append(path)
+        if applied:
+            await change(path, data, version)
+        return await asyncio.get_running_loop().create_future()
+
+    tree.set = hanging
+    return held

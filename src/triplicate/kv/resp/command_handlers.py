@@ -55,13 +55,13 @@ class CommandHandlers:
             session.store_name = session.store.name
         return session.store
 
-    def queue(self, command: KeyCommand | ConnectionCommand, size_bytes: int = 0) -> None:
-        """Queue a command of a transaction. Raises CommandError: there are too many."""
+    def queue(self, command: KeyCommand | ConnectionCommand, size_bytes: int) -> None:
+        """Queue a command of a transaction. Raises CommandError: there are too many, or they have too many bytes."""
         transaction, limits = self.session.transaction, self.chosen_store().limits
         assert transaction is not None, "MULTI has begun one"
         if isinstance(command, KeyCommand):
             transaction.operations += len(command.operations)
-            transaction.size_bytes += size_bytes
+        transaction.size_bytes += size_bytes
         if (
             len(transaction.queue) >= limits.batch_operations
             or transaction.operations > limits.batch_operations

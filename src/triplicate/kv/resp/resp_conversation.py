@@ -177,7 +177,7 @@ class RespConversation:
                     await self._finish_run()
                 self._add(spec, command, size_bytes, store)
             else:
-                await self._serve_other(spec, command)
+                await self._serve_other(spec, command, words)
         except CommandError as error:
             if words[0].lower() in _ENDING_NAMES:
                 self._is_over = True
@@ -293,14 +293,14 @@ class RespConversation:
 
     # Other commands.
 
-    async def _serve_other(self, spec: CommandSpec, command: Command) -> None:
+    async def _serve_other(self, spec: CommandSpec, command: Command, words: list[bytes]) -> None:
         """Serve a command that is none on named keys. Raises CommandError."""
         session = self._session
         if session.transaction is not None and spec.name not in _OF_TRANSACTIONS:
             if isinstance(command, ComputedCommand):
                 raise CommandError(f"ERR '{spec.name}' is computed from a value and not allowed between MULTI and EXEC; use WATCH")
             assert not isinstance(command, KeyCommand), "commands on named keys are added"
-            self._handlers.queue(command)
+            self._handlers.queue(command, sum(map(len, words)))
             self._add_reply(QUEUED)
             return
         await self._finish_run()

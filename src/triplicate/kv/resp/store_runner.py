@@ -88,9 +88,15 @@ class StoreRunner:
         return self._replies(commands, [outcome_of_record(record) for record in found.records], found.time_ms)
 
     async def change(self, commands: Sequence[KeyCommand], conditions: Sequence[Condition] = ()) -> list[Reply] | None:
-        """Run commands as one batch. Returns None if the conditions did not hold. Raises StoreError."""
-        operations: Sequence[Operation] = commands[0].operations
-        if len(commands) > 1:
+        """Run commands as one batch, of which there are none if only the conditions matter. Returns None if they did not hold.
+
+        Raises:
+            StoreError.
+        """
+        operations: Sequence[Operation]
+        if len(commands) == 1:
+            operations = commands[0].operations
+        else:
             operations = [operation for command in commands for operation in command.operations]
         result = await self._store.submit(StoreBatch(operations, conditions, True))
         self._session.see(result.position)

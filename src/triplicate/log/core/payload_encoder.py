@@ -40,6 +40,7 @@ from triplicate.log.core.payload import (
 
 _PADDING = (b"", b"\0" * 7, b"\0" * 6, b"\0" * 5, b"\0" * 4, b"\0" * 3, b"\0" * 2, b"\0")
 _NO_BYTES = b""
+_TIMESTAMP = struct.Struct("<q")
 ENTRY_COST_BYTES = 256
 """Upper bound on the bytes of an entry beside its records: header, padding, validity bits."""
 
@@ -300,8 +301,12 @@ def checked_cost(value: Buffer | None, key: Buffer | None, headers: bytes | None
     """As `record_cost`.
 
     Raises:
-        RecordTooLarge: no entry holds it.
+        RecordTooLarge: no entry holds it. ArgumentError: value or key are no bytes.
     """
+    if type(value) is not bytes:
+        _check_bytes("value", value)
+    if key is not None and type(key) is not bytes:
+        _check_bytes("key", key)
     cost = record_cost(value, key, headers)
     if cost + ENTRY_COST_BYTES > ENTRY_LIMIT_BYTES:
         size = sum(len(part) for part in (value, key, headers) if part is not None)
@@ -312,13 +317,31 @@ def checked_cost(value: Buffer | None, key: Buffer | None, headers: bytes | None
     return cost
 
 
+def _check_bytes(what: str, part: Buffer | None) -> None:
+    """Raises ArgumentError: the part of a record is no sequence of bytes, so that its entry could not be made."""
+    if part is None or isinstance(part, bytes | bytearray):
+        return
+    if not isinstance(part, memoryview) or part.itemsize != 1 or part.ndim != 1 or not part.contiguous:
+        raise ArgumentError(
+            f"the {what} of a record is bytes, a bytearray or a plain memoryview of bytes, and no {type(part).__name__}: nothing was sent"
+        )
+
+
+def check_timestamp(timestamp_us: int) -> None:
+    """Raises ArgumentError: a record cannot have this timestamp."""
+    try:
+        _TIMESTAMP.pack(timestamp_us)
+    except struct.error as error:
+        raise ArgumentError(f"a timestamp is a signed 64-bit number of microseconds, and not {timestamp_us!r}: nothing was sent") from error
+
+
 def entry_cuts(
     values: Sequence[Buffer | None], keys: Sequence[Buffer | None] | None, target_bytes: int, headers: Sequence[bytes] | None = None
 ) -> Iterator[slice]:
     """Cut records into entries of about a size.
 
     Raises:
-        RecordTooLarge: no entry holds one of them.
+        RecordTooLarge: no entry holds one of them. ArgumentError: one is no bytes.
     """
     start = size = 0
     for place, value in enumerate(values):
@@ -341,7 +364,7 @@ def columns_cut(
     """Encode records into as many entries of about `size_bytes` as they need. Each entry is made when the iterator reaches it.
 
     Raises, at the call:
-        RecordTooLarge: no entry holds one of them. ArgumentError: sequences of different lengths.
+        RecordTooLarge: no entry holds one of them. ArgumentError: one is no bytes, or sequences of different lengths.
     """
     for name, column in (("keys", keys), ("timestamps_us", timestamps_us), ("headers", headers)):
         if column is not None and len(column) != len(values):

@@ -13,7 +13,7 @@ from triplicate.log.core.head import LogSegment, SegmentState
 from triplicate.log.core.locate import check_not_lost
 from triplicate.log.reading.log_entries import FIRST_CHUNK_ENTRIES, BusyGuard, LogEntry, check_continuity, epoch_of, find_holder
 from triplicate.log.reading.log_reader import STALE_ATTEMPTS, find_listed_segment
-from triplicate.log.reading.log_record import LogRecord, records_of
+from triplicate.log.reading.log_record import LogRecord, check_limit, records_of
 from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ledger_ports import LedgerClient, LedgerView
 from triplicate.log.store.log_encryption import LogEncryption, is_copied
@@ -102,6 +102,7 @@ class BackwardReader:
 
     async def next_records(self, limit: int = 1024) -> list[LogRecord]:
         """As `next_record`, up to `limit` records of one entry. Empty before the first record of the log."""
+        check_limit(limit)
         record = await self.next_record()
         if record is None:
             return []

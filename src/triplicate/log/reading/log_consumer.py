@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
 
 from triplicate.errors import ArgumentError, HandleClosed, OffsetTruncated
-from triplicate.log.reading.log_record import LogRecord
+from triplicate.log.reading.log_record import LogRecord, check_limit
 from triplicate.log.reading.record_reader import LogRecords
 from triplicate.log.store.consumer_nodes import ConsumerNodes, StoredConsumer
 from triplicate.log.store.head_store import HeadStore
@@ -67,6 +68,9 @@ class LogConsumer:
         self._save_interval_s = save_interval_s
         self._skip_truncated = skip_truncated
         self._saved_at_s = self._clock.monotonic()
+        self._saving = asyncio.Lock()
+        self._unsettled = False
+        """Whether the last save was not answered, so that the node may have another position than is known."""
         self._closed = False
         # The owner's node is for messages only; `ConsumerNodes.keep` traces its errors.
         self._scope = TaskScope(str(nodes), on_failure=lambda error: None)
@@ -93,6 +97,7 @@ class LogConsumer:
 
     async def next_records(self, limit: int = 1024, timeout_s: float | None = None) -> list[LogRecord]:
         """The next records, up to `limit`: waits for one, and adds those that were fetched with it. Empty if there is none in time."""
+        check_limit(limit)
         deadline = None if timeout_s is None else self._clock.monotonic() + timeout_s
         while True:
             self._check_open()
@@ -130,7 +135,7 @@ class LogConsumer:
         return self._saved_at_s + self._save_interval_s
 
     async def save(self, position: int | None = None) -> int:
-        """Save a position in the cluster and return it.
+        """Save a position in the cluster and return it. A save that is cancelled may have happened; the next one decides.
 
         Args:
             position: offset of the first record that was not processed; None: everything that was delivered was.
@@ -139,15 +144,18 @@ class LogConsumer:
             ConsumerFenced: another process has taken the consumer over, or reset it; nothing was saved. ArgumentError: the position lies
             beyond what was delivered.
         """
-        self._check_open()
-        chosen = self._position if position is None else position
-        if not 0 <= chosen <= self._position:
-            raise ArgumentError(f"{self._nodes} has delivered the records before {self._position}: {chosen} cannot be its position")
-        if chosen != self.saved_position:
-            state = replace(self._stored.state, position=chosen, saved_ms=self._clock.wall_us() // 1000)
-            self._stored = await self._nodes.write(state, self._stored.version)
-        self._saved_at_s = self._clock.monotonic()
-        return chosen
+        async with self._saving:
+            self._check_open()
+            chosen = self._position if position is None else position
+            if not 0 <= chosen <= self._position:
+                raise ArgumentError(f"{self._nodes} has delivered the records before {self._position}: {chosen} cannot be its position")
+            if chosen != self.saved_position or self._unsettled:
+                state = replace(self._stored.state, position=chosen, saved_ms=self._clock.wall_us() // 1000)
+                self._unsettled = True
+                self._stored = await self._nodes.write(state, self._stored.version)
+                self._unsettled = False
+            self._saved_at_s = self._clock.monotonic()
+            return chosen
 
     def _check_open(self) -> None:
         if self._closed:

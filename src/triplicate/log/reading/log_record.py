@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from triplicate.errors import ArgumentError
 from triplicate.log.core.payload import Headers
 from triplicate.log.reading.log_entries import LogEntry
 
@@ -35,6 +36,12 @@ class LogRecord:
     def time(self) -> datetime.datetime:
         """`time_us` in UTC."""
         return EPOCH + datetime.timedelta(microseconds=self.time_us)
+
+
+def check_limit(limit: int) -> None:
+    """Raises ArgumentError: a call cannot ask for this number of records."""
+    if limit < 1:
+        raise ArgumentError(f"a call asks for at least 1 record, not {limit}")
 
 
 def records_of(entry: LogEntry) -> Iterator[LogRecord]:

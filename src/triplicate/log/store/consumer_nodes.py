@@ -56,19 +56,22 @@ class ConsumerNodes:
         return StoredConsumer(decode_consumer(data, self.log, self._name), stat.version)
 
     async def write(self, state: ConsumerState, version: int | None) -> StoredConsumer:
-        """Create the node (version None), or change it from exactly this version. An unknown outcome is resolved.
+        """Create the node (version None), or change it from this version, or from a later one of the same owner.
+
+        An unknown outcome is resolved. An owner has later versions than it knows if a change of its own was cancelled.
 
         Raises:
             ConsumerFenced: the node has another version; nothing was changed by this call.
         """
-        store, data = self._store, encode_consumer(state)
+        store, data, expected = self._store, encode_consumer(state), version
 
         async def attempt() -> StoredConsumer:
+            nonlocal expected
             try:
-                if version is None:
+                if expected is None:
                     await store.tree.create(self._path, data, parents=True)
                     return StoredConsumer(state, 0)
-                return StoredConsumer(state, (await store.tree.set(self._path, data, version)).version)
+                return StoredConsumer(state, (await store.tree.set(self._path, data, expected)).version)
             except (BadVersion, NodeExists, NoNode):
                 await store.tree.sync(self._path)
                 try:
@@ -78,6 +81,9 @@ class ConsumerNodes:
                 current = decode_consumer(found, self.log, self._name)
                 if current == state:
                     return StoredConsumer(current, stat.version)  # An attempt whose answer was lost.
+                if current.owner == state.owner and stat.version != expected:
+                    expected = stat.version
+                    return await attempt()
                 raise ConsumerFenced(
                     f"{self} belongs to {current.owner.name!r} now, at offset {current.position}: position {state.position} of "
                     f"{state.owner.name!r} was not saved"

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from triplicate.errors import ArgumentError
 from triplicate.log.core.payload import Buffer, Producer, RecordHeaders, encode_record_headers
-from triplicate.log.core.payload_encoder import checked_cost
+from triplicate.log.core.payload_encoder import check_timestamp, checked_cost
 from triplicate.log.core.producer_table import Repeated, producer_id
 from triplicate.log.writing.entry_builder import EntryBuilder, Producers
 
@@ -103,10 +103,14 @@ class LogProducer:
             sequence: number of the first.
 
         Raises:
-            As `append`; then a beginning of the records may have been appended. ArgumentError: lists of different lengths.
+            As `append`; then a beginning of the records may have been appended. RecordTooLarge, ArgumentError: one of them cannot be
+            appended, or the lists have different lengths; nothing was sent.
         """
         if keys is not None and len(keys) != len(values):
             raise ArgumentError(f"keys has {len(keys)} items for {len(values)} records")
+        # All are checked before the first is sent: those behind a refused one would take its number.
+        for place, value in enumerate(values):
+            checked_cost(value, None if keys is None else keys[place], None)
         done: list[Appended] = []
         for start in range(0, len(values), AT_ONCE):
             part = range(start, min(start + AT_ONCE, len(values)))
@@ -156,7 +160,9 @@ class NumberedRecord:
         self._timestamp_us = timestamp_us
         self._headers = None if headers is None else encode_record_headers(headers)
         self.cost = checked_cost(value, key, self._headers)
-        """The bytes that it occupies in the window. Raises RecordTooLarge when it is made."""
+        """The bytes that it occupies in the window. Raises RecordTooLarge and ArgumentError when it is made."""
+        if timestamp_us is not None:
+            check_timestamp(timestamp_us)
 
     def check(self, producers: Producers, now_us: int) -> tuple[int, Repeated[asyncio.Future[range]] | None]:
         """Its sequence number, and what is known of an earlier append of it. Raises as `ProducerTable.check`."""

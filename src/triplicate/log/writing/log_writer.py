@@ -23,6 +23,7 @@ from triplicate.log.core.payload import Buffer, RecordHeaders, encode_record_hea
 from triplicate.log.core.payload_encoder import (
     NOOP,
     EncodedEntry,
+    check_timestamp,
     checked_cost,
     columns_cut,
     columns_of,
@@ -149,10 +150,13 @@ class LogWriter(WriterState):
         Cancelling the wait does not take back a record already numbered.
 
         Raises:
-            RecordTooLarge: over 4 MiB with its key and headers; nothing was sent. LogFenced, HandleClosed: see the class.
+            RecordTooLarge: over 4 MiB with its key and headers; nothing was sent. ArgumentError: value or key are no bytes, or the
+            timestamp has not 64 bits; nothing was sent. LogFenced, HandleClosed: see the class.
         """
         encoded_headers = None if headers is None else encode_record_headers(headers)
         cost = checked_cost(value, key, encoded_headers)
+        if timestamp_us is not None:
+            check_timestamp(timestamp_us)
         self._check_usable()
         await self._window.admit(0, cost)
         try:
@@ -180,7 +184,8 @@ class LogWriter(WriterState):
 
         Args:
             name: of the producer, the same for all its lives.
-            epoch: raise it so that an older instance of the producer, which may still be alive, cannot append any more.
+            epoch: raise it so that an older instance of the producer, which may still be alive, cannot append any more once this one has
+                appended its first record. Until then it can, and a number that it uses is a repetition for this one.
 
         Raises:
             LogFenced, HandleClosed: see the class. ProducerFenced: a newer instance has appended. ArgumentError: no valid name or epoch.
@@ -359,10 +364,21 @@ class LogWriter(WriterState):
         builder, self._builder = self._builder, None
         if builder is None:
             return
-        encoded = builder.encode(self._compressor, self._clock.wall_us())
+        try:
+            encoded = builder.encode(self._compressor, self._clock.wall_us())
+        except Exception as error:  # noqa: BLE001 -- it is raised to those who wait for the entry
+            self._refuse(builder, error)
+            return
         self._window.occupy(1, 0)
         self._machine.enqueue(PendingEntry(encoded, builder.future, builder.size_bytes))
         self._perform()
+
+    def _refuse(self, builder: EntryBuilder, error: Exception) -> None:
+        """Give up records of which no entry can be made, such as a memoryview that was released meanwhile. Nothing of them was sent."""
+        fail(builder.future, error)
+        self._window.release(0, builder.size_bytes)
+        if builder.producer is not None:
+            self._step(WriterFailed(error))  # Their numbers are taken. The next writer knows them as free.
 
     # The commands of the machine.
 

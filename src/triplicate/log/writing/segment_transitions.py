@@ -8,6 +8,7 @@ otherwise a take-over that cannot continue would end a writer that can.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -212,13 +213,17 @@ class SegmentTransitions:
         self.producers = Producers(name, producers or (), int(settings.producer_idle_s * 1_000_000))
         self._has_producers = producers is not None
         """Whether the log has a node of its producers."""
+        self._makes_node = asyncio.Lock()
         self._next = LedgerAllocator(client, settings, head.settings, custom_of(name, head.epoch))
 
     async def keep_producers(self, epoch: int, owner: Owner) -> None:
         """See that what producers append is remembered, before the first of them does. Raises LogFenced."""
-        if not self._has_producers:
-            await create_node(self._store, self.name, epoch, owner)
-            self._has_producers = True
+        if self._has_producers:
+            return
+        async with self._makes_node:  # A second creation would take the node for that of a former writer, and empty it.
+            if not self._has_producers:
+                await create_node(self._store, self.name, epoch, owner)
+                self._has_producers = True
 
     def _counted(self, end_offset: int) -> tuple[TreeOperation, ...]:
         """The change of the producers' node where a segment is closed: what was acknowledged, and nothing that waits."""

@@ -85,3 +85,37 @@ def test_a_transaction_has_limits(tmp_path: Path) -> None:
         raw.close()
 
     play(tmp_path, scene)
+
+
+def test_a_transaction_without_commands_on_keys_heeds_the_watched_keys(tmp_path: Path) -> None:
+    async def scene(stand: Stand) -> None:
+        raw = await stand.raw()
+        async with stand.client() as other:
+            for is_changed in (False, True):
+                for commands, replies in (((), b"*0"), ((b"PING\r\n",), b"*1")):
+                    assert await raw.ask(b"WATCH a\r\n") == b"+OK"
+                    if is_changed:
+                        await other.incr("a")
+                    assert await raw.ask(b"MULTI\r\n") == b"+OK"
+                    for command in commands:
+                        assert await raw.ask(command) == b"+QUEUED"
+                    assert await raw.ask(b"EXEC\r\n") == (b"*-1" if is_changed else replies)
+                    if commands and not is_changed:
+                        assert (await raw.reader.readline()).rstrip() == b"+PONG"
+        raw.close()
+
+    play(tmp_path, scene)
+
+
+def test_the_texts_of_a_transaction_are_limited_like_its_values(tmp_path: Path) -> None:
+    async def scene(stand: Stand) -> None:
+        raw = await stand.raw()
+        assert await raw.ask(b"MULTI\r\n") == b"+OK"
+        echo = request(b"ECHO", b"." * 1_000_000)
+        replies = [await raw.ask(echo) for _ in range(5)]
+        assert replies[:3] == [b"+QUEUED"] * 3
+        assert replies[4].startswith(b"-ERR a transaction has at most 10000 keys and")
+        assert (await raw.ask(b"EXEC\r\n")).startswith(b"-EXECABORT")
+        raw.close()
+
+    play(tmp_path, scene)

@@ -7,9 +7,9 @@ import datetime
 
 import pytest
 
-from tests.unit.log.fake import Stage, play
+from tests.unit.log.fake import FakeView, Stage, play
 from tests.waiting import eventually
-from triplicate.errors import ArgumentError, OffsetTruncated
+from triplicate.errors import ArgumentError, HandleClosed, OffsetTruncated
 from triplicate.log import LogRecord, Logs, LogSettings, Position, TransactionId
 
 FIRST_US = 1_700_000_000_000_000
@@ -147,5 +147,74 @@ def test_reading_from_a_truncated_offset_is_an_error() -> None:
         with pytest.raises(OffsetTruncated, match="first that may be read is 30"):
             await logs.records("l", 3).next_record()
         assert [record.offset async for record in logs.records("l", to=32)] == [30, 31]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("timeout_s", [0, 0.002])
+def test_calls_with_a_short_time_limit_get_all_records_in_the_end(timeout_s: float) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = await filled(stage, 10)
+        client = stage.client_of(logs)
+        opened = client.open
+
+        async def open_slowly(ledger_id: int, *, password: bytes = b"") -> FakeView:
+            await asyncio.sleep(0.02)
+            return await opened(ledger_id, password=password)
+
+        client.open = open_slowly  # type: ignore[method-assign]
+        records, found = logs.records("l", to=10), list[int]()
+        async with await logs.consumer("l", "c") as consumer:
+            for reader in (records, consumer):
+                found.clear()
+                limit_s = asyncio.get_running_loop().time() + 10.0
+                while len(found) < 10:
+                    assert asyncio.get_running_loop().time() < limit_s, found
+                    record = await reader.next_record(timeout_s)
+                    if record is not None:
+                        found.append(record.offset)
+                assert found == list(range(10))
+            assert await records.next_record(timeout_s) is None
+            assert await consumer.next_record(timeout_s) is None
+        await records.aclose()
+
+    play(scene)
+
+
+def test_a_reader_serves_one_caller_also_while_a_call_with_a_time_limit_waits() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = await filled(stage, 3)
+        async with logs.records("l", 3) as records:
+            assert await records.next_record(0.001) is None
+            first = asyncio.ensure_future(records.next_record(5))
+            await asyncio.sleep(0)
+            with pytest.raises(HandleClosed, match="one caller"):
+                await records.next_record(5)
+            async with await logs.writer("l") as writer:
+                await writer.append(b"new")
+                record = await first
+                assert record is not None
+                assert record.offset == 3
+            first = asyncio.ensure_future(records.next_record())
+            await asyncio.sleep(0)
+            first.cancel()
+        async with await logs.writer("l") as writer:
+            await writer.append(b"newer")
+        record = await records.next_record(5)
+        assert record is not None
+        assert record.offset == 4
+        await records.aclose()
+
+    play(scene)
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_call_for_no_records_is_refused(limit: int) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = await filled(stage, 3)
+        async with logs.records("l") as records, logs.backwards("l") as backwards, await logs.consumer("l", "c") as consumer:
+            for reader in (records, backwards, consumer):
+                with pytest.raises(ArgumentError, match=f"at least 1 record, not {limit}"):
+                    await reader.next_records(limit)
 
     play(scene)

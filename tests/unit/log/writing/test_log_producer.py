@@ -11,7 +11,7 @@ import pytest
 from tests.unit.log.fake import SMALL, FakeAppender, Stage, play, read_values
 from tests.unit.log.head_rig import count_reads, lose_connection
 from tests.waiting import eventually
-from triplicate.errors import HandleClosed, LogFenced, OutcomeUnknown, ProducerFenced, SequenceGap, TooManyProducers
+from triplicate.errors import HandleClosed, LogFenced, OutcomeUnknown, ProducerFenced, RecordTooLarge, SequenceGap, TooManyProducers
 from triplicate.log import Appended, LogClientSettings, Logs, LogSettings, StagingOrigin, decode_header
 from triplicate.log.core import producer_table
 
@@ -312,5 +312,55 @@ def test_a_writer_that_lost_its_log_cannot_begin_with_producers() -> None:
                 await writer.producer("one")
             assert await logs.store.tree.exists(f"{logs.store.path('l')}/producers") is None
         await writer.abandon()
+
+    play(scene)
+
+
+def test_many_records_with_one_that_is_too_large_are_refused_before_any_is_appended() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.producer("l", "one") as producer:
+            for sequence in (None, 0):
+                with pytest.raises(RecordTooLarge):
+                    await producer.append_many([b"a", b"." * (5 << 20), b"c"], sequence=sequence)
+            assert producer.last_sequence is None
+            assert [each.offset for each in await producer.append_many([b"a", b"b"])] == [0, 1]
+        assert await names_of(logs) == [b"a", b"b"]
+
+    play(scene)
+
+
+def test_a_producer_that_opens_slowly_does_not_make_the_log_forget_another() -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l", LogSettings(roll_size_bytes=1024, compression="none"))
+        writer = await logs.writer("l")
+        tree: Any = logs.store.tree
+        sync, reached, resume = tree.sync, asyncio.Event(), asyncio.Event()
+
+        async def held(path: str) -> None:
+            tree.sync = sync
+            reached.set()
+            await resume.wait()
+
+        async def append() -> None:
+            one = await writer.producer("one")
+            for number in range(3):
+                await one.append(b"." * 300, sequence=number)
+            await eventually(lambda: writer.rolls > 0)
+
+        tree.sync = held
+        slow = asyncio.ensure_future(writer.producer("two"))
+        await reached.wait()
+        appending = asyncio.ensure_future(append())
+        await asyncio.wait([appending], timeout=0.2)
+        resume.set()
+        await slow
+        await appending
+        await writer.abandon()
+        async with await others.producer("l", "one") as again:
+            assert again.last_sequence == 2
+            assert (await again.append(b"." * 300, sequence=2)).is_duplicate
 
     play(scene)

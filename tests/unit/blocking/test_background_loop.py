@@ -1,0 +1,121 @@
+"""Calls of several threads on one loop: none waits for ever when the loop is closed, or for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import gc
+import threading
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import pytest
+
+from triplicate.blocking import BackgroundLoop
+from triplicate.errors import HandleClosed
+
+LIMIT_S = 10.0
+
+
+def in_thread(work: Callable[[], Any]) -> concurrent.futures.Future[Any]:
+    """Call a function on a daemon thread, so that a hang of it fails the test and not the run."""
+    done: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return done
+
+
+def test_calls_of_other_threads_end_when_the_loop_is_closed() -> None:
+    loop, waits = BackgroundLoop("test"), threading.Event()
+
+    async def wait() -> None:
+        waits.set()
+        await asyncio.get_running_loop().create_future()
+
+    waiting = in_thread(lambda: loop.call(wait()))
+    started = loop.start(lambda: asyncio.get_running_loop().create_future())
+    assert waits.wait(LIMIT_S)
+    in_thread(loop.close).result(LIMIT_S)
+    for future in (waiting, started):
+        with pytest.raises(HandleClosed, match="was closed"):
+            future.result(LIMIT_S)
+
+
+def test_calls_that_meet_the_close_end_too() -> None:
+    for _ in range(20):
+        loop = BackgroundLoop("test")
+        begin = threading.Barrier(3)
+
+        def call(loop: BackgroundLoop = loop, begin: threading.Barrier = begin) -> None:
+            begin.wait(LIMIT_S)
+            while True:
+                loop.call(asyncio.sleep(0))
+
+        def close(loop: BackgroundLoop = loop, begin: threading.Barrier = begin) -> None:
+            begin.wait(LIMIT_S)
+            loop.close()
+
+        calling = [in_thread(call) for _ in range(2)]
+        in_thread(close).result(LIMIT_S)
+        for each in calling:
+            with pytest.raises(HandleClosed):
+                each.result(LIMIT_S)
+
+
+def test_what_was_begun_ends_before_the_close_returns() -> None:
+    loop, ended, began = BackgroundLoop("test"), list[str](), threading.Event()
+
+    async def work() -> None:
+        try:
+            began.set()
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("ended")
+
+    loop.post(work())
+    assert began.wait(LIMIT_S)
+    in_thread(loop.close).result(LIMIT_S)
+    assert ended == ["ended"]
+
+
+def test_a_call_on_the_threads_own_loop_is_refused() -> None:
+    loop = BackgroundLoop("test")
+    try:
+        with pytest.raises(HandleClosed, match="wait for itself"):
+            in_thread(lambda: loop.run(lambda: loop.call(asyncio.sleep(0)))).result(LIMIT_S)
+    finally:
+        in_thread(loop.close).result(LIMIT_S)
+
+
+def test_an_iteration_that_the_loops_thread_collects_as_garbage_is_closed() -> None:
+    loop, closed = BackgroundLoop("test"), threading.Event()
+
+    async def numbers() -> AsyncGenerator[int, None]:
+        try:
+            for number in range(10_000):
+                yield number
+        finally:
+            closed.set()
+
+    def leave() -> None:
+        iteration = loop.iterate(numbers)
+        assert next(iteration) == 0
+        cycle: list[Any] = [iteration]
+        cycle.append(cycle)
+
+    gc.collect()
+    gc.disable()
+    try:
+        leave()
+        in_thread(lambda: loop.run(gc.collect)).result(LIMIT_S)
+        assert closed.wait(LIMIT_S)
+    finally:
+        gc.enable()
+        in_thread(loop.close).result(LIMIT_S)
