@@ -27,7 +27,7 @@ from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.open_results import OpenResults
 from triplicate.sql.engine.past_reads import PastReads
-from triplicate.sql.engine.read_admission import ReadAdmission, confirm
+from triplicate.sql.engine.read_admission import ReadAdmission, check_schema, confirm
 from triplicate.sql.engine.rights_check import RightsCheck, verifier_text
 from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, required_leadership, table_facts
 from triplicate.sql.executor.authorizer import WHEN_FAILED, allowed_when_failed, savepoint_name
@@ -62,7 +62,7 @@ class _Call:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         session = self._session
-        if error is not None:
+        if error is not None and kind is not SchemaMoved:
             # A call that was cancelled halfway fails the transaction too: a later call must not commit what it began.
             lost = isinstance(error, SqlError) and session._held is not None and session._held.transaction.over
             session._block.fail(doomed=lost)
@@ -89,8 +89,8 @@ class SqlSession:
         self._calls = 0
         self._call = _Call(self)
         self._block = TransactionBlock()
-        self.go_on = self._block.go_on
-        """After a SqlError, go on with the open transaction as it was before the statement, unless it has ended with it."""
+        self.fail, self.go_on = self._block.fail, self._block.go_on
+        """`go_on`: after a SqlError, go on with the open transaction as it was before the statement, unless it has ended with it."""
         self._checkout: ReaderCheckout | None = None
         """The reader of the open transaction, while it only reads."""
         self._snapshot: int | None = None
@@ -171,14 +171,15 @@ class SqlSession:
         check_rows: CheckRows | None = None,
     ) -> Cursor:
         with self._call:
-            kind = prepared.kind
+            kind, version = prepared.kind, None if schema_version is None else schema_version[0]
             if self._block.status is _FAILED and kind not in WHEN_FAILED:
                 raise failed_transaction()
             if kind is _READ:
-                role = self.roles.acting
-                return await (self._read(prepared, parameters) if role is None else self._read_as(role, prepared, parameters))
+                if (role := self.roles.acting) is not None:
+                    return await self._read_as(role, prepared, parameters, version)
+                return await self._read(prepared, parameters, version)
             if kind in _CHANGES:
-                return await self._change(prepared, parameters, None if schema_version is None else schema_version[0], check_rows)
+                return await self._change(prepared, parameters, version, check_rows)
             await self._control(prepared)
             return RowsCursor()
 
@@ -220,9 +221,6 @@ class SqlSession:
         with self._call:
             if self._held is not None:
                 await self._held.transaction.run(self._held.writer.query, lambda connection, _: check_references(connection), "")
-
-    def fail(self) -> None:
-        self._block.fail()
 
     async def set_request_id(self, request_id: str | None) -> None:
         if self._held is not None:
@@ -384,13 +382,13 @@ class SqlSession:
             self._interrupted.cancel()
             self._interrupted = None
 
-    async def _read_as(self, role: str, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    async def _read_as(self, role: str, prepared: Prepared, parameters: Sequence[Value], version: int | None) -> Cursor:
         """Read with the rights of a role."""
         allowed = self._database.roles.allowed
         if (role, prepared.sql) not in allowed or self._block.status is not _IDLE:
             await self._require_rights(role, prepared)
             allowed = self._database.roles.allowed
-        cursor = await self._read(prepared, parameters)
+        cursor = await self._read(prepared, parameters, version)
         if self._database.roles.allowed is not allowed:
             try:
                 await self._require_rights(role, prepared)  # Its tables may have become others while it waited for a reader.
@@ -399,21 +397,20 @@ class SqlSession:
                 raise
         return cursor
 
-    async def _read(self, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    async def _read(self, prepared: Prepared, parameters: Sequence[Value], version: int | None) -> Cursor:
         if self._held is not None:
             return await self._read_on_writer(self._held, prepared, parameters)
         # The leadership at the time of the call: it may end before the snapshot is taken.
         database = self._database
         leadership = database.leadership
         if self._block.status is not _IDLE:
-            checkout = self._checkout or await self._begin_snapshot(leadership, prepared.sql)
+            checkout = self._checkout or await self._begin_snapshot(leadership, prepared.sql, version)
             rows = checkout.read_now(prepared, parameters, database.schema_version)
             if rows is not None:
                 return RowsCursor(prepared.columns, rows)
             return await self._read_on(checkout, prepared, parameters, own=False)
-        is_default = leadership is not None and self._reads.settings is DEFAULT_READS
-        if not is_default and not self._reads.is_plain(leadership, prepared.sql):
-            return await self._read_at_level(leadership, prepared, parameters)
+        if (leadership is None or self._reads.settings is not DEFAULT_READS) and not self._reads.is_plain(leadership, prepared.sql):
+            return await self._read_at_level(leadership, prepared, parameters, version)
         pool = database.pool
         rows = pool.read_now(prepared, parameters, database.schema_version)
         if rows is not None:
@@ -427,20 +424,23 @@ class SqlSession:
             raise
         return cursor
 
-    async def _read_at_level(self, leadership: Leadership | None, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    async def _read_at_level(
+        self, leadership: Leadership | None, prepared: Prepared, parameters: Sequence[Value], version: int | None
+    ) -> Cursor:
         """Read outside of a transaction at a level that this node must admit."""
         valid_until = await self._reads.admit(leadership, prepared.sql)
+        check_schema(version, self._database.schema_version)
         rows = self._database.pool.read_now(prepared, parameters, self._database.schema_version)
         if rows is not None and await self._reads.is_confirmed(leadership, valid_until):
             return RowsCursor(prepared.columns, rows)
-        checkout, _ = await self._reads.open_snapshot(leadership, prepared.sql)
+        checkout, _ = await self._reads.open_snapshot(leadership, prepared.sql, version)
         return await self._read_on(checkout, prepared, parameters, own=True)
 
-    async def _begin_snapshot(self, leadership: Leadership | None, sql: str) -> ReaderCheckout:
-        """Begin to read in the transaction."""
-        schema = self._database.schema_version
+    async def _begin_snapshot(self, leadership: Leadership | None, sql: str, version: int | None) -> ReaderCheckout:
+        """Begin to read in the transaction. The snapshot stays where its schema is another than the statement's, which is planned again."""
         checkout, self._snapshot = await self._reads.open_snapshot(leadership, sql)
-        self._checkout, self._snapshot_schema = checkout, schema
+        self._checkout, self._snapshot_schema = checkout, self._reads.snapshot_schema
+        check_schema(version, self._snapshot_schema)
         return checkout
 
     @fault_point("sql.read_in_thread")
