@@ -89,8 +89,10 @@ class StoreRunner:
 
     async def change(self, commands: Sequence[KeyCommand], conditions: Sequence[Condition] = ()) -> list[Reply] | None:
         """Run commands as one batch. Returns None if the conditions did not hold. Raises StoreError."""
-        operations: Sequence[Operation] = commands[0].operations
-        if len(commands) > 1:
+        operations: Sequence[Operation]
+        if len(commands) == 1:
+            operations = commands[0].operations
+        else:  # EXEC may have conditions only.
             operations = [operation for command in commands for operation in command.operations]
         result = await self._store.submit(StoreBatch(operations, conditions, True))
         self._session.see(result.position)
