@@ -89,8 +89,8 @@ class SqlSession:
         self._calls = 0
         self._call = _Call(self)
         self._block = TransactionBlock()
-        self.fail, self.go_on = self._block.fail, self._block.go_on
-        """`go_on`: after a SqlError, go on with the open transaction as it was before the statement, unless it has ended with it."""
+        self.go_on = self._block.go_on
+        """After a SqlError, go on with the open transaction as it was before the statement, unless it has ended with it."""
         self._checkout: ReaderCheckout | None = None
         """The reader of the open transaction, while it only reads."""
         self._snapshot: int | None = None
@@ -222,6 +222,9 @@ class SqlSession:
             if self._held is not None:
                 await self._held.transaction.run(self._held.writer.query, lambda connection, _: check_references(connection), "")
 
+    def fail(self) -> None:
+        self._block.fail()
+
     async def set_request_id(self, request_id: str | None) -> None:
         if self._held is not None:
             raise SqlError("25001", "a request id must be set before the transaction writes")
@@ -291,9 +294,7 @@ class SqlSession:
             prepared: Prepared = await self._held.transaction.run(self._held.writer.authorizer.examine, sql, is_short=is_short)
             return prepared
         if self._checkout is not None:
-            examined = self._checkout.examine_now(sql)
-            if examined is None:
-                examined = await self._checkout.run(self._checkout.reader.examine, sql)
+            examined: Prepared = self._checkout.examine_now(sql) or await self._checkout.run(self._checkout.reader.examine, sql)
             return examined
         return await self._database.pool.examiner.examine(sql, self._database.schema_version)
 
@@ -510,8 +511,7 @@ class SqlSession:
 
     async def verifier_of(self, password: str) -> str:
         with self._call:
-            salt = self._database.roles.new_salt()
-            return await self._database.pool.examiner.offload(verifier_text, password, salt)
+            return await self._database.pool.examiner.offload(verifier_text, password, self._database.roles.new_salt())
 
     async def _require_rights(self, role: str, prepared: Prepared, *, locks: bool = False) -> None:
         schema = self._snapshot_schema if self._checkout is not None and self._held is None else None

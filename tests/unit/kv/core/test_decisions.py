@@ -1,4 +1,4 @@
-"""The leader's decision on a batch holds a bounded number of bytes, whatever the batch looks at."""
+"""The leader's decision on a batch holds a bounded number of bytes."""
 
 from __future__ import annotations
 
