@@ -17,9 +17,9 @@ TESTS = [
 def apply(patch: Callable[[object, str, object], None]) -> None:
     original = session.SqlSession._read
 
-    async def read(self: session.SqlSession, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    async def read(self: session.SqlSession, prepared: Prepared, parameters: Sequence[Value], version: int | None) -> Cursor:
         await confirm(self._database.leadership)
-        return await original(self, prepared, parameters)
+        return await original(self, prepared, parameters, version)
 
     async def confirmed_before(leadership: Leadership | None) -> None:
         return

@@ -11,7 +11,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.sql.core.interface import Cursor, Prepared, Value
     from triplicate.sql.engine.session import SqlSession
 
-    async def read_as(self: SqlSession, role: str, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
-        return await self._read(prepared, parameters)
+    async def read_as(self: SqlSession, role: str, prepared: Prepared, parameters: Sequence[Value], version: int | None) -> Cursor:
+        return await self._read(prepared, parameters, version)
 
     patch(SqlSession, "_read_as", read_as)

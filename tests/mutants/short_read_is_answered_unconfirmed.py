@@ -16,11 +16,11 @@ TESTS = [
 def apply(patch: Callable[[object, str, object], None]) -> None:
     original = session.SqlSession._read
 
-    async def read(self: session.SqlSession, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    async def read(self: session.SqlSession, prepared: Prepared, parameters: Sequence[Value], version: int | None) -> Cursor:
         if self.status is TransactionStatus.IDLE:
             rows = self._database.pool.read_now(prepared, parameters, self._database.schema_version)
             if rows is not None:
                 return RowsCursor(prepared.columns, rows)
-        return await original(self, prepared, parameters)
+        return await original(self, prepared, parameters, version)
 
     patch(session.SqlSession, "_read", read)

@@ -13,7 +13,7 @@ TESTS = ["tests/unit/sql/engine/test_leadership.py::test_a_snapshot_that_was_not
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def keep(self: SqlSession, leadership: Leadership | None, sql: str) -> ReaderCheckout:
+    async def keep(self: SqlSession, leadership: Leadership | None, sql: str, version: int | None) -> ReaderCheckout:
         checkout = self._checkout = await self._database.pool.acquire(snapshot=True)
         self._snapshot = await checkout.run(checkout.reader.begin)
         await confirm(leadership)

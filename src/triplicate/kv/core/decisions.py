@@ -56,18 +56,35 @@ def decide(batch: StoreBatch, lookup: Lookup, time_ms: int, before: int, limits:
     put = _plain_put(batch, limits)
     if put is not None:
         return _decided_put(put, lookup(put.key), time_ms, before)
-    view = _View(lookup, time_ms, before + 1)
+    view = _View(lookup, time_ms, before + 1, limits.answer_bytes)
+    try:
+        return _decide_all(batch, view, before, limits)
+    except ArgumentError as error:
+        return BatchDecision(error, view.expiries())
+
+
+def _decide_all(batch: StoreBatch, view: _View, before: int, limits: StoreLimits) -> BatchDecision:
+    """Raises ArgumentError: the batch needs, returns or changes more than the limits allow."""
     if not all(_holds(condition, view.get(condition.key)) for condition in batch.conditions):
-        return _decided(view, before, held=False, outcomes=())
+        return _result(view, before, view.expiries(), held=False)
     outcomes: list[Outcome] = []
+    answer_bytes = 0
     for operation in batch.operations:
         try:
-            outcomes.append(_run(operation, view, limits))
+            outcome = _run(operation, view, limits)
         except WrongValue as error:
             if not batch.continues_after_errors:
                 return BatchDecision(error, view.expiries())
-            outcomes.append(_outcome(view.get(operation.key), applied=False, error=error))
-    return _decided(view, before, held=True, outcomes=outcomes, limits=limits)
+            outcome = _outcome(view.get(operation.key), applied=False, error=error)
+        outcomes.append(outcome)
+        if outcome.value is not None:
+            answer_bytes += len(outcome.value)
+            if answer_bytes > limits.answer_bytes:
+                raise ArgumentError(f"the values that a batch returns have at most {limits.answer_bytes} bytes together; send it in parts")
+    size = size_of(effects := view.effects())
+    if size > limits.batch_bytes:
+        raise ArgumentError(f"the changes of a batch have at most {limits.batch_bytes} bytes, not {size}; send them in parts")
+    return _result(view, before, effects, held=True, outcomes=outcomes)
 
 
 def _plain_put(batch: StoreBatch, limits: StoreLimits) -> Put | None:
@@ -87,11 +104,7 @@ def _decided_put(put: Put, stored: Record | None, time_ms: int, before: int) -> 
     return BatchDecision(BatchResult(True, (Outcome(True, None, before + 1),), before + 1, time_ms), (effect,))
 
 
-def _decided(view: _View, before: int, *, held: bool, outcomes: Sequence[Outcome], limits: StoreLimits | None = None) -> BatchDecision:
-    effects = view.effects() if held else view.expiries()
-    if limits is not None and (size := size_of(effects)) > limits.batch_bytes:
-        error = ArgumentError(f"the changes of a batch have at most {limits.batch_bytes} bytes, not {size}; send them in parts")
-        return BatchDecision(error, view.expiries())
+def _result(view: _View, before: int, effects: Sequence[Effect], *, held: bool, outcomes: Sequence[Outcome] = ()) -> BatchDecision:
     return BatchDecision(BatchResult(held, outcomes, before + (1 if effects else 0), view.time_ms), effects)
 
 
@@ -100,29 +113,48 @@ class _View:
 
     Args:
         version: the version of the keys that the batch changes.
+        limit_bytes: upper bound of the values from before the batch that are held at a time.
     """
 
-    def __init__(self, lookup: Lookup, time_ms: int, version: int) -> None:
+    def __init__(self, lookup: Lookup, time_ms: int, version: int, limit_bytes: int) -> None:
         self._lookup = lookup
+        self._limit_bytes = limit_bytes
+        self._held_bytes = 0
         self.time_ms = time_ms
         self.version = version
         self._stored: dict[bytes, Record | None] = {}
-        """Of each key that was looked at: the record before the batch, which may be expired."""
+        """Of each key that was looked at: the record before the batch, which may be expired. One that is expired, or was replaced, has no
+        value any more."""
         self._now: dict[bytes, Record | None] = {}
         self._valued: set[bytes] = set()
         """Keys whose value the batch has stored."""
 
     def get(self, key: bytes) -> Record | None:
+        """The record of a key. Raises ArgumentError: the values that the batch looks at are too large together."""
         if key in self._now:
             return self._now[key]
         stored = self._stored[key] = self._lookup(key)
-        found = None if stored is None or is_expired(stored.deadline_ms, self.time_ms) else stored
-        self._now[key] = found
+        found = self._now[key] = stored
+        if stored is not None:
+            self._held_bytes += len(stored.value)
+            if is_expired(stored.deadline_ms, self.time_ms):
+                self._forget_value(key)
+                found = self._now[key] = None
+            elif self._held_bytes > self._limit_bytes:
+                raise ArgumentError(f"the values that a batch looks at have at most {self._limit_bytes} bytes together; send it in parts")
         return found
+
+    def _forget_value(self, key: bytes) -> None:
+        """The value from before the batch is not needed any more."""
+        stored = self._stored[key]
+        if stored is not None and stored.value:
+            self._held_bytes -= len(stored.value)
+            self._stored[key] = stored._replace(value=b"")
 
     def put(self, key: bytes, value: bytes, deadline_ms: int) -> None:
         """Store a value. A deadline that has passed deletes the key."""
         self._valued.add(key)
+        self._forget_value(key)
         self.keep(key, value, deadline_ms)
 
     def keep(self, key: bytes, value: bytes, deadline_ms: int) -> None:
@@ -131,6 +163,7 @@ class _View:
         self._now[key] = None if is_gone else Record(value, self.version, deadline_ms)
 
     def delete(self, key: bytes) -> None:
+        self._forget_value(key)
         self._now[key] = None
 
     def effects(self) -> list[Effect]:

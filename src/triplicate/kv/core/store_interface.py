@@ -13,6 +13,9 @@ from typing import Any, NamedTuple, Protocol
 
 from triplicate.kv.core.operations import BatchResult, Expiry, Outcome, StoreBatch, When
 
+ANSWER_BYTES = 32 * 1024 * 1024
+"""Upper bound of the values of one read of many keys, and of those that one batch looks at or returns."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
@@ -26,6 +29,8 @@ class StoreLimits:
     """Of all keys and values of a batch, and 32 for each operation and condition: what one entry of the log can hold."""
     batch_operations: int = 10_000
     """Operations and conditions of a batch, keys of a `get_many`, items of a page."""
+    answer_bytes: int = ANSWER_BYTES
+    """Of all values that a batch returns, and of all that it looks at."""
 
 
 class LevelKind(Enum):

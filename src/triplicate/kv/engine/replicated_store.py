@@ -204,10 +204,7 @@ class ReplicatedStore:
 
     def _counted(self, keys: KeyRange, time_ms: int) -> int:
         copy = self.copied
-        if keys != ALL_KEYS:
-            return copy.count(keys, time_ms)
-        state = copy.state
-        return state.keys - len(copy.due(state.time_ms, state.keys))
+        return copy.count_all() if keys == ALL_KEYS else copy.count(keys, time_ms)
 
     async def watch(self, prefix: bytes = b"", position: int | None = None) -> StoreWatch:
         self._check_usable()

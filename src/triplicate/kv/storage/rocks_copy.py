@@ -18,12 +18,13 @@ import struct
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from triplicate.errors import ArgumentError, CorruptionError, Diverged, EnvironmentFault, TriplicateError
 from triplicate.kv.core.key_expiry import is_expired
 from triplicate.kv.core.operations import NEVER
-from triplicate.kv.core.store_interface import ChangeKind, Item, KeyRange, Record
+from triplicate.kv.core.store_interface import ANSWER_BYTES, ChangeKind, Item, KeyRange, Record
 from triplicate.kv.core.store_records import Effect
 from triplicate.kv.storage.store_stand import StoreStand, decode_state, encode_state
 
@@ -35,8 +36,6 @@ _CONTENT = struct.Struct("<QQ")
 _SORTED_TIME = struct.Struct(">Q")
 MEMORY_BYTES = 16 * 1024 * 1024
 """Size of RocksDB's table in memory. Changes wait in it and in the write-ahead log."""
-ANSWER_BYTES = 32 * 1024 * 1024
-"""Upper bound of the values of one read of many keys."""
 FEW_KEYS = 16
 """As many keys are read by one call."""
 _DAMAGE = ("Corruption", "IO error: No such file or directory")
@@ -182,7 +181,7 @@ class RocksCopy:
         if len(keys) <= FEW_KEYS:
             yield from self._open.get([_DATA + key for key in keys]) or []
             return
-        iterator = self._open.snapshot().iter()
+        iterator = self._open.iter()
         for key in keys:
             stored = _DATA + key
             iterator.seek(stored)
@@ -222,6 +221,13 @@ class RocksCopy:
                 number += not is_expired(deadline_ms, time_ms)
         return number
 
+    def count_all(self) -> int:
+        """The number of all keys that are not expired at the time of the copy, of one moment."""
+        with rocks_errors(self.path):
+            iterator = self._open.iter()
+            state = _state_of(iterator)
+            return state.keys - sum(1 for _ in _deadlines(iterator, state.time_ms))
+
     def due(self, time_ms: int, limit: int, since_ms: int = 0) -> list[DueKey]:
         """The stored keys whose deadline is not after a time, the earliest first, at most `limit`.
 
@@ -230,20 +236,14 @@ class RocksCopy:
         """
         found: list[DueKey] = []
         with rocks_errors(self.path):
-            for stored, _ in _pairs(self._open.iter(), _DEADLINE, _SORTED_TIME.pack(since_ms)):
-                if len(found) >= limit:
-                    break
-                (deadline_ms,) = _SORTED_TIME.unpack_from(stored, 1)
-                if deadline_ms > time_ms:
-                    break
-                found.append(DueKey(deadline_ms, stored[1 + _SORTED_TIME.size :]))
+            found += islice(_deadlines(self._open.iter(), time_ms, since_ms), limit)
         return found
 
     def moment(self) -> Moment:
         """The state and all keys of this moment. The copy must not be closed before the iterator of the keys ends, or is deleted."""
         with rocks_errors(self.path):
-            snapshot = self._open.snapshot()
-            return Moment(decode_state(snapshot[_STATE]), self._items(snapshot.iter()))
+            iterator = self._open.iter()
+            return Moment(_state_of(iterator), self._items(iterator))
 
     def _items(self, iterator: RdictIter) -> Iterator[Item]:
         with rocks_errors(self.path):
@@ -340,6 +340,24 @@ def _pairs(iterator: RdictIter, kind: bytes, start: bytes = b"") -> Iterator[tup
         yield key, iterator.value()
         iterator.next()
     iterator.status()
+
+
+def _state_of(iterator: RdictIter) -> StoreStand:
+    """The state of the copy at the moment of an iterator. One that the binding makes of a snapshot has a later moment than the snapshot."""
+    iterator.seek(_STATE)
+    if not iterator.valid() or iterator.key() != _STATE:
+        iterator.status()
+        raise CorruptionError("the copy has no state")
+    return decode_state(iterator.value())
+
+
+def _deadlines(iterator: RdictIter, time_ms: int, since_ms: int = 0) -> Iterator[DueKey]:
+    """The deadlines that are not after a time, the earliest first."""
+    for stored, _ in _pairs(iterator, _DEADLINE, _SORTED_TIME.pack(since_ms)):
+        (deadline_ms,) = _SORTED_TIME.unpack_from(stored, 1)
+        if deadline_ms > time_ms:
+            return
+        yield DueKey(deadline_ms, stored[1 + _SORTED_TIME.size :])
 
 
 class OtherStore(TriplicateError):

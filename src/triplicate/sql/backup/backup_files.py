@@ -255,6 +255,7 @@ def rebuild(host: Host, backup: Backup, target: Target | None, path: str) -> Wor
         NotKept: the backup does not reach to the target. BackupDamaged, FormatError: see `verify_part`. No file is left then.
     """
     manifest = backup.manifest
+    _check_end(backup, target)
     file = WorkFile(host, path, bytes.fromhex(manifest.identity))
     try:
         delete_file(host, path)
@@ -294,6 +295,16 @@ def _apply_part(host: Host, backup: Backup, part: Part, file: WorkFile, search: 
             held, size = [], 0
     if held:
         file.apply(held, search)
+
+
+def _check_end(backup: Backup, target: Target | None) -> None:
+    """Raises NotKept: transactions may have been committed between the end of the backup and the time that is wanted."""
+    made_ms = backup.manifest.parts[-1].made_ms
+    if isinstance(target, AtTime) and target.time_ms > made_ms:
+        raise NotKept(
+            f"the backup at {backup.path} does not reach {target}: it has what was committed before {time_text(made_ms)}; "
+            "add to it (--incremental), or name no point in time for its end"
+        )
 
 
 def _is_before(target: Target | None, state: WorkFileState) -> bool:

@@ -80,11 +80,12 @@ class BackupWriter:
         worker = self._host.new_worker(f"sql-{self._source.name}-backup")
         try:
             await on_disk(worker, _check_free, self._host, path, replace)
+            made_ms = self._now_ms()
             work = path + MAKING + ".sqlite" if is_archive(path) else os.path.join(path, "full" + MAKING)
             clear = work if work_folder is None else os.path.join(work_folder, "full" + MAKING)
             try:
                 state = await self._past.make(None, clear)
-                manifest = await self._manifest(worker, clear, work, state, key)
+                manifest = await self._manifest(worker, clear, work, state, key, made_ms)
                 finish = _write_archive if is_archive(path) else _write_folder
                 await on_disk(worker, finish, self._host, path, work, manifest)
             finally:
@@ -94,10 +95,13 @@ class BackupWriter:
             await shielded(worker.close())
         return manifest
 
-    async def _manifest(self, worker: Worker, clear: str, work: str, state: WorkFileState, key: BackupKey | None) -> Manifest:
+    def _now_ms(self) -> int:
+        """Taken before the end of the log is asked for: the backup has everything acknowledged before."""
+        return self._host.clock.wall_us() // 1000
+
+    async def _manifest(self, worker: Worker, clear: str, work: str, state: WorkFileState, key: BackupKey | None, made_ms: int) -> Manifest:
         """The manifest of a full backup whose part is at `work`, where it is written from `clear` if there is a key."""
         source, head = self._source, await self._logs.head(self._source.log)
-        made_ms = self._host.clock.wall_us() // 1000
         identity, sealed_text = source.identity.hex(), ""
         name = f"full-{state.position}-{made_ms}.sqlite" + (ENCRYPTED if key is not None else "")
         if key is not None:
@@ -141,6 +145,7 @@ class BackupWriter:
             if keys is not None and backup.key is None:
                 raise ArgumentError(f"the backup at {path} is not encrypted: make a full one with --key-file and --replace")
             await self._check_same(backup.manifest, path)
+            made_ms = self._now_ms()
             first, end = backup.manifest.end, await self._past.resolve(None)
             if end <= first:
                 return None
@@ -151,7 +156,6 @@ class BackupWriter:
                 encryptor = PartEncryptor(backup.key, self._salt(), backup.manifest.identity, name)
             last = await self._write_records(worker, work, first, end, encryptor)
             digest, size_bytes = await on_disk(worker, digest_of_file, self._host, work)
-            made_ms = self._host.clock.wall_us() // 1000
             part = Part(name, PartKind.LOG, size_bytes, digest, first, end, last.epoch, last.time_ms, made_ms)
             longer = backup.manifest.followed_by(part, last.schema)
             await on_disk(worker, _write_folder, self._host, path, work, longer)

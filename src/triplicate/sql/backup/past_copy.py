@@ -142,7 +142,7 @@ class PastCopies:
             if isinstance(target, AtTime) and base == 0 and target.time_ms >= self._source.created_ms:
                 return 0
             if isinstance(target, AtTime) and base == kept.bases[0] > 0:
-                return base  # Its file shows whether it is old enough, see `make`.
+                return base  # Its file shows whether it is old enough, see `make` and `PastDatabases.open`.
         raise kept.not_kept(self._source.name, target)
 
     def _check_position(self, kept: KeptHistory, target: AtPosition) -> None:

@@ -16,7 +16,7 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import ArgumentError, NotKept, SqlError, TriplicateError
 from triplicate.log import Logs
 from triplicate.runtime import Clock, Host, TaskScope, deadline_after, shielded, timeout_at
-from triplicate.sql.backup.core.target import AtPosition, parse_target
+from triplicate.sql.backup.core.target import AtPosition, AtTime, Target, parse_target
 from triplicate.sql.backup.past_copy import DatabaseLog, PastCopies
 from triplicate.sql.core.access_rights import AccessRights, Refusal
 from triplicate.sql.core.interface import Session
@@ -57,6 +57,8 @@ class PastAccess(AccessRights):
 class _Facts(NamedTuple):
     """The facts that a finished file has."""
 
+    time_ms: int
+    """The log's time at its position."""
     schema_version: int
     access: AccessRights
     size_bytes: int
@@ -206,9 +208,10 @@ class PastDatabases:
         """
         if not self._settings.past_copies:
             raise SqlError("0A000", "this node does not read the past", hint="Raise node.past_copies, or use another node.")
+        past = PastCopies(self._host, self._logs, source, self._setup)
         try:
-            past = PastCopies(self._host, self._logs, source, self._setup)
-            position = await past.resolve(parse_target(point))
+            target = parse_target(point)
+            position = await past.resolve(target)
         except ArgumentError as error:
             raise SqlError("22023", f"invalid point in the past: {error}") from None
         except NotKept as error:
@@ -222,7 +225,16 @@ class PastDatabases:
                 self._numbers += 1
                 path = os.path.join(self._folder, f"{self._numbers}-{position}.db")
                 self._entries[key] = _Entry(path, self._scope.spawn(self._built(past, source.name, position, path), name="past copy"))
-        return PastDatabase(self._host, present, position, await self._wait(key, entry))
+        copy = await self._wait(key, entry)
+        if _begins_after(copy.facts, target):
+            raise await self._not_kept(past, source.name, target)
+        return PastDatabase(self._host, present, position, copy)
+
+    async def _not_kept(self, past: PastCopies, name: str, target: Target) -> SqlError:
+        try:
+            return SqlError("55000", str((await past.kept()).not_kept(name, target)))
+        except TriplicateError as error:
+            return _unreachable(error)
 
     async def _wait(self, key: tuple[bytes, int], entry: _Entry) -> _SharedCopy:
         self._takings += 1
@@ -258,8 +270,8 @@ class PastDatabases:
     async def _build(self, past: PastCopies, name: str, position: int, path: str) -> _SharedCopy:
         async with self._turn:
             self._host.disk.mkdir(self._folder)
-            await past.make(AtPosition(position), path)
-            facts: _Facts = await self._on_worker(self._facts, path)
+            made = await past.make(AtPosition(position), path)
+            facts: _Facts = await self._on_worker(self._facts, path, made.time_ms)
             others = [entry.copy for entry in self._entries.values()]
             size_bytes = facts.size_bytes + sum(one.facts.size_bytes for one in others if one is not None)
             if size_bytes > self._settings.past_copies_bytes and not await self._free(size_bytes - self._settings.past_copies_bytes):
@@ -276,11 +288,11 @@ class PastDatabases:
             self._host.trace("sql.past_copy", database=name, position=position, size_bytes=facts.size_bytes)
             return _SharedCopy(pool, facts)
 
-    def _facts(self, path: str) -> _Facts:
+    def _facts(self, path: str, time_ms: int) -> _Facts:
         connection = open_reader(path, self._setup)
         try:
             size_bytes = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
-            return _Facts(read_state(connection).schema_version, load_access_rights(connection), size_bytes)
+            return _Facts(time_ms, read_state(connection).schema_version, load_access_rights(connection), size_bytes)
         finally:
             connection.close(True)
 
@@ -329,6 +341,11 @@ class PastDatabases:
             return await on_disk(worker, function, *arguments)
         finally:
             await shielded(worker.close())
+
+
+def _begins_after(facts: _Facts, target: Target) -> bool:
+    """Whether a copy is younger than the time that it was made for. A time before the oldest snapshot leads to that snapshot."""
+    return isinstance(target, AtTime) and facts.time_ms > target.time_ms
 
 
 def _unreachable(error: TriplicateError) -> SqlError:

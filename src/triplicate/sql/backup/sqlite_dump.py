@@ -17,6 +17,8 @@ STATEMENT_BYTES_MAX = 256 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 _ROLLBACK = re.compile(r"\s*ROLLBACK\b", re.IGNORECASE)
 _PRAGMAS = frozenset(("foreign_keys", "writable_schema", "user_version", "application_id", "encoding", "page_size", "auto_vacuum"))
+_OPENING = re.compile(rb"['\"`\[]|/\*|--")
+_CLOSING = {b"'": b"'", b'"': b'"', b"`": b"`", b"[": b"]", b"/*": b"*/"}
 _STEPS = 256
 """Statements after which other threads get their turn."""
 
@@ -57,7 +59,8 @@ def _run(connection: apsw.Connection, text_path: str, line: int, statement: byte
         text = statement.decode()
         if _ROLLBACK.match(text):
             raise ArgumentError(f"{text_path}, line {line}: the dump met errors when it was written, and ends with ROLLBACK")
-        connection.execute(text)
+        for _ in connection.execute(text):  # Without it, a statement behind one that returns rows would not run.
+            pass
     except UnicodeDecodeError as error:
         raise ArgumentError(f"{text_path}, line {line + statement.count(10, 0, error.start)}: the text is no UTF-8") from None
     except apsw.FullError as error:
@@ -70,17 +73,19 @@ def _run(connection: apsw.Connection, text_path: str, line: int, statement: byte
 def _statements(host: Host, path: str) -> Iterator[tuple[int, bytes]]:
     """Each statement with the number of its first line, from 1."""
     held, first = bytearray(), 1
-    number = 0
+    number, inside = 0, b""
     for number, line in enumerate(_lines(host, path), start=1):
         if not held:
             if not line.strip():
                 continue
-            first = number
+            first, inside = number, b""
         held += line
+        inside = _inside_after(line, inside)
         if len(held) > STATEMENT_BYTES_MAX:
             raise ArgumentError(f"{path}, line {first}: the statement has more than {STATEMENT_BYTES_MAX} bytes")
-        # Only the end of a line can end a statement, and only where SQLite finds it: a trigger and a text hold semicolons of their own.
-        if line.rstrip().endswith(b";") and apsw.complete(held.decode("utf-8", "replace")):
+        # Only the end of a line can end a statement, and only where SQLite finds it: a trigger holds semicolons of its own. SQLite reads
+        # the whole statement for that, so it is not asked at the lines within a long text.
+        if not inside and line.rstrip().endswith(b";") and apsw.complete(held.decode("utf-8", "replace")):
             yield first, bytes(held)
             held.clear()
     rest = bytes(held)
@@ -90,18 +95,40 @@ def _statements(host: Host, path: str) -> Iterator[tuple[int, bytes]]:
         yield first, rest
 
 
+def _inside_after(line: bytes, inside: bytes) -> bytes:
+    """The mark that closes the text, name or comment within which a line ends; empty outside of them.
+
+    Args:
+        inside: the same for the line before.
+    """
+    at = 0
+    while True:
+        if inside:
+            end = line.find(inside, at)
+            if end < 0:
+                return inside
+            at = end + len(inside)
+        opening = _OPENING.search(line, at)
+        if opening is None or opening[0] == b"--":
+            return b""
+        at, inside = opening.end(), _CLOSING[opening[0]]
+
+
 def _lines(host: Host, path: str) -> Iterator[bytes]:
     with closing(host.disk.open(path, readonly=True)) as file:
-        offset, held = 0, b""
+        offset, held, size = 0, list[bytes](), 0
         while data := file.pread(_READ_BYTES, offset):
             offset += len(data)
-            *whole, held = (held + data).split(b"\n")
-            for line in whole:
-                yield line + b"\n"
-            if len(held) > STATEMENT_BYTES_MAX:
+            first, *others = data.split(b"\n")
+            held.append(first)
+            size += len(first)
+            for rest in others:
+                yield b"".join(held) + b"\n"
+                held, size = [rest], len(rest)
+            if size > STATEMENT_BYTES_MAX:
                 raise ArgumentError(f"{path} has a line of more than {STATEMENT_BYTES_MAX} bytes")
-        if held:
-            yield held
+        if size:
+            yield b"".join(held)
 
 
 def _authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:

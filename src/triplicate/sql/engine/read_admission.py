@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
 from triplicate.runtime import Clock, fail, shielded
-from triplicate.sql.core.interface import Prepared
+from triplicate.sql.core.interface import Prepared, SchemaMoved
 from triplicate.sql.core.read_levels import (
     DEFAULT_READS,
     ReadLevel,
@@ -49,6 +49,9 @@ class LevelledDatabase(Protocol):
     def leader_hint(self) -> str | None: ...
 
     @property
+    def schema_version(self) -> int: ...
+
+    @property
     def pool(self) -> ReaderPool: ...
 
     @property
@@ -66,11 +69,13 @@ class ReadAdmission:
 
     Attributes:
         settings: the level of the next snapshot.
+        snapshot_schema: a version of the schema that the last snapshot has, or one that is older.
     """
 
     def __init__(self, database: LevelledDatabase, settings: ReadSettings = DEFAULT_READS) -> None:
         self._database = database
         self.settings = settings
+        self.snapshot_schema = -1
         self._waiter: asyncio.Future[None] | None = None
 
     def is_plain(self, leadership: Leadership | None, sql: str) -> bool:
@@ -134,11 +139,13 @@ class ReadAdmission:
             return True
         return self._database.progress.now() <= valid_until
 
-    async def open_snapshot(self, leadership: Leadership | None, sql: str) -> tuple[ReaderCheckout, int]:
+    async def open_snapshot(self, leadership: Leadership | None, sql: str, planned_for: int | None = None) -> tuple[ReaderCheckout, int]:
         """A reader with a snapshot at the session's level, and its position. One that is not confirmed is released, so that ROLLBACK TO
-        does not return to it. Raises as `admit` and `is_confirmed`."""
+        does not return to it. Raises as `admit` and `is_confirmed`, and as `check_schema` of the schema behind the wait."""
         for _ in range(SNAPSHOT_ATTEMPTS):
             valid_until = await self.admit(leadership, sql)
+            self.snapshot_schema = self._database.schema_version
+            check_schema(planned_for, self.snapshot_schema)
             checkout = await self._database.pool.acquire(snapshot=True)
             try:
                 snapshot = checkout.begin_now()
@@ -224,3 +231,16 @@ async def confirm(leadership: Leadership | None, prepared: Prepared | None = Non
         if prepared is not None and prepared.asks_position:
             leadership.make_readable()
         await leadership.reads.confirm()
+
+
+def check_schema(planned_for: int | None, version: int) -> None:
+    """A copy that was waited for may have another schema by now: a query of all columns would return others than it was described with.
+
+    Args:
+        planned_for: the version of the schema for which a statement was planned; None where the caller does not say.
+
+    Raises:
+        SchemaMoved: it must be planned again.
+    """
+    if planned_for is not None and planned_for != version:
+        raise SchemaMoved

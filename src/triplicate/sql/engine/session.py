@@ -27,7 +27,7 @@ from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.open_results import OpenResults
 from triplicate.sql.engine.past_reads import PastReads
-from triplicate.sql.engine.read_admission import ReadAdmission, confirm
+from triplicate.sql.engine.read_admission import ReadAdmission, check_schema, confirm
 from triplicate.sql.engine.rights_check import RightsCheck, verifier_text
 from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, required_leadership, table_facts
 from triplicate.sql.executor.authorizer import WHEN_FAILED, allowed_when_failed, savepoint_name
@@ -62,7 +62,7 @@ class _Call:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         session = self._session
-        if error is not None:
+        if error is not None and kind is not SchemaMoved:
             # A call that was cancelled halfway fails the transaction too: a later call must not commit what it began.
             lost = isinstance(error, SqlError) and session._held is not None and session._held.transaction.over
             session._block.fail(doomed=lost)
@@ -171,14 +171,15 @@ class SqlSession:
         check_rows: CheckRows | None = None,
     ) -> Cursor:
         with self._call:
-            kind = prepared.kind
+            kind, version = prepared.kind, None if schema_version is None else schema_version[0]
             if self._block.status is _FAILED and kind not in WHEN_FAILED:
                 raise failed_transaction()
             if kind is _READ:
-                role = self.roles.acting
-                return await (self._read(prepared, parameters) if role is None else self._read_as(role, prepared, parameters))
+                if (role := self.roles.acting) is not None:
+                    return await self._read_as(role, prepared, parameters, version)
+                return await self._read(prepared, parameters, version)
             if kind in _CHANGES:
-                return await self._change(prepared, parameters, None if schema_version is None else schema_version[0], check_rows)
+                return await self._change(prepared, parameters, version, check_rows)
             await self._control(prepared)
             return RowsCursor()
 
@@ -293,9 +294,7 @@ class SqlSession:
             prepared: Prepared = await self._held.transaction.run(self._held.writer.authorizer.examine, sql, is_short=is_short)
             return prepared
         if self._checkout is not None:
-            examined = self._checkout.examine_now(sql)
-            if examined is None:
-                examined = await self._checkout.run(self._checkout.reader.examine, sql)
+            examined: Prepared = self._checkout.examine_now(sql) or await self._checkout.run(self._checkout.reader.examine, sql)
             return examined
         return await self._database.pool.examiner.examine(sql, self._database.schema_version)
 
@@ -384,13 +383,13 @@ class SqlSession:
             self._interrupted.cancel()
             self._interrupted = None
 
-    async def _read_as(self, role: str, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    async def _read_as(self, role: str, prepared: Prepared, parameters: Sequence[Value], version: int | None) -> Cursor:
         """Read with the rights of a role."""
         allowed = self._database.roles.allowed
         if (role, prepared.sql) not in allowed or self._block.status is not _IDLE:
             await self._require_rights(role, prepared)
             allowed = self._database.roles.allowed
-        cursor = await self._read(prepared, parameters)
+        cursor = await self._read(prepared, parameters, version)
         if self._database.roles.allowed is not allowed:
             try:
                 await self._require_rights(role, prepared)  # Its tables may have become others while it waited for a reader.
@@ -399,21 +398,20 @@ class SqlSession:
                 raise
         return cursor
 
-    async def _read(self, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    async def _read(self, prepared: Prepared, parameters: Sequence[Value], version: int | None) -> Cursor:
         if self._held is not None:
             return await self._read_on_writer(self._held, prepared, parameters)
         # The leadership at the time of the call: it may end before the snapshot is taken.
         database = self._database
         leadership = database.leadership
         if self._block.status is not _IDLE:
-            checkout = self._checkout or await self._begin_snapshot(leadership, prepared.sql)
+            checkout = self._checkout or await self._begin_snapshot(leadership, prepared.sql, version)
             rows = checkout.read_now(prepared, parameters, database.schema_version)
             if rows is not None:
                 return RowsCursor(prepared.columns, rows)
             return await self._read_on(checkout, prepared, parameters, own=False)
-        is_default = leadership is not None and self._reads.settings is DEFAULT_READS
-        if not is_default and not self._reads.is_plain(leadership, prepared.sql):
-            return await self._read_at_level(leadership, prepared, parameters)
+        if (leadership is None or self._reads.settings is not DEFAULT_READS) and not self._reads.is_plain(leadership, prepared.sql):
+            return await self._read_at_level(leadership, prepared, parameters, version)
         pool = database.pool
         rows = pool.read_now(prepared, parameters, database.schema_version)
         if rows is not None:
@@ -427,20 +425,23 @@ class SqlSession:
             raise
         return cursor
 
-    async def _read_at_level(self, leadership: Leadership | None, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    async def _read_at_level(
+        self, leadership: Leadership | None, prepared: Prepared, parameters: Sequence[Value], version: int | None
+    ) -> Cursor:
         """Read outside of a transaction at a level that this node must admit."""
         valid_until = await self._reads.admit(leadership, prepared.sql)
+        check_schema(version, self._database.schema_version)
         rows = self._database.pool.read_now(prepared, parameters, self._database.schema_version)
         if rows is not None and await self._reads.is_confirmed(leadership, valid_until):
             return RowsCursor(prepared.columns, rows)
-        checkout, _ = await self._reads.open_snapshot(leadership, prepared.sql)
+        checkout, _ = await self._reads.open_snapshot(leadership, prepared.sql, version)
         return await self._read_on(checkout, prepared, parameters, own=True)
 
-    async def _begin_snapshot(self, leadership: Leadership | None, sql: str) -> ReaderCheckout:
-        """Begin to read in the transaction."""
-        schema = self._database.schema_version
+    async def _begin_snapshot(self, leadership: Leadership | None, sql: str, version: int | None) -> ReaderCheckout:
+        """Begin to read in the transaction. The snapshot stays where its schema is another than the statement's, which is planned again."""
         checkout, self._snapshot = await self._reads.open_snapshot(leadership, sql)
-        self._checkout, self._snapshot_schema = checkout, schema
+        self._checkout, self._snapshot_schema = checkout, self._reads.snapshot_schema
+        check_schema(version, self._snapshot_schema)
         return checkout
 
     @fault_point("sql.read_in_thread")
@@ -510,8 +511,7 @@ class SqlSession:
 
     async def verifier_of(self, password: str) -> str:
         with self._call:
-            salt = self._database.roles.new_salt()
-            return await self._database.pool.examiner.offload(verifier_text, password, salt)
+            return await self._database.pool.examiner.offload(verifier_text, password, self._database.roles.new_salt())
 
     async def _require_rights(self, role: str, prepared: Prepared, *, locks: bool = False) -> None:
         schema = self._snapshot_schema if self._checkout is not None and self._held is None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from triplicate.errors import ArgumentError, CorruptionError, Diverged
 from triplicate.kv import ALL_KEYS, ChangeKind
+from triplicate.kv.core.operations import NEVER
 from triplicate.kv.core.store_records import Effect
 from triplicate.kv.storage import rocks_copy
 from triplicate.kv.storage.rocks_copy import AppliedBatch, OtherStore, RocksCopy
@@ -116,4 +118,60 @@ def test_many_values_that_are_large_together_are_refused_before_they_fill_the_me
     monkeypatch.setattr(rocks_copy, "ANSWER_BYTES", 300)
     with pytest.raises(ArgumentError, match="read fewer keys at once"):
         copy.get_many(keys)
+    copy.close()
+
+
+class ChangedMeanwhile:
+    """A RocksDB that changes right behind the beginning of a read."""
+
+    def __init__(self, database: Any, meanwhile: Callable[[], None]) -> None:
+        self._database = database
+        self._meanwhile = meanwhile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    def snapshot(self) -> Any:
+        snapshot = self._database.snapshot()
+        self._meanwhile()
+        return snapshot
+
+    def iter(self) -> Any:
+        self._meanwhile()
+        return self._database.iter()
+
+
+def test_keys_that_expire_while_all_are_counted_do_not_count(tmp_path: Path) -> None:
+    copy = RocksCopy(str(tmp_path / "s"), IDENTITY)
+    keys = [b"k%d" % number for number in range(5)]
+    puts = [Effect(ChangeKind.PUT, key, b"1", FAR) for key in keys]
+    copy.write([AppliedBatch(1, [*puts, Effect(ChangeKind.PUT, b"stays", b"1")])], copy.state._replace(position=1, keys=6, time_ms=FAR - 1))
+    assert copy.count_all() == 6
+    copy.write((), copy.state._replace(time_ms=FAR))
+    assert copy.count_all() == 1
+    database = copy._database
+
+    def expire() -> None:
+        copy._database = database
+        expiries = [Effect(ChangeKind.EXPIRE, key, None, NEVER, FAR, True) for key in keys]
+        copy.write([AppliedBatch(2, expiries)], copy.state._replace(position=2, keys=1))
+
+    copy._database = ChangedMeanwhile(database, expire)  # type: ignore[assignment]  # only the calls matter
+    assert copy.count_all() == 1
+    assert (copy.state.keys, copy.count_all()) == (1, 1)
+    copy.close()
+
+
+def test_the_state_and_the_keys_for_a_snapshot_are_of_one_moment(tmp_path: Path) -> None:
+    copy = RocksCopy(str(tmp_path / "s"), IDENTITY)
+    copy.write([AppliedBatch(1, [Effect(ChangeKind.PUT, b"a", b"1")])], copy.state._replace(position=1, keys=1))
+    database = copy._database
+
+    def change() -> None:
+        copy._database = database
+        copy.write([AppliedBatch(2, [Effect(ChangeKind.PUT, b"b", b"2")])], copy.state._replace(position=2, keys=2))
+
+    copy._database = ChangedMeanwhile(database, change)  # type: ignore[assignment]  # only the calls matter
+    moment = copy.moment()
+    assert (moment.state.position, [item.key for item in moment.items]) in ((1, [b"a"]), (2, [b"a", b"b"]))
     copy.close()

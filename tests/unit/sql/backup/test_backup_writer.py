@@ -90,7 +90,10 @@ def test_a_chain_leads_to_the_database_behind_each_transaction(tmp_path: Path) -
             assert at(client.host, folder, AtTransaction(moment.transaction_id), path) == moment.position
             assert content_of(path) == moment.content
         assert at(client.host, folder, None, path) == moments[-1].position
-        assert at(client.host, folder, AtTime(2**42), path) == moments[-1].position
+        made_ms = backup.manifest.parts[-1].made_ms
+        assert at(client.host, folder, AtTime(made_ms), path) == moments[-1].position
+        with pytest.raises(NotKept, match=r"does not reach time .*: it has what was committed before"):
+            at(client.host, folder, AtTime(made_ms + 1), path)
         for target in (AtPosition(1), AtTime(1000), AtPosition(99), AtTransaction(moments[0].transaction_id)):
             with pytest.raises(NotKept, match=f"reaches from position {moments[1].position} .* to position {moments[-1].position}"):
                 at(client.host, folder, target, path)

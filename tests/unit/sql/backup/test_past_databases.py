@@ -14,6 +14,7 @@ from tests.unit.sql.role_rig import command, grant, session_of, with_roles
 from tests.unit.sql.snapshot_rig import door_of, snapshots_listed, truncate
 from triplicate.errors import SqlError
 from triplicate.sql import SqlDatabase
+from triplicate.sql.backup.core.target import time_text
 from triplicate.sql.core.rights import Action
 
 
@@ -80,6 +81,28 @@ def test_a_point_that_is_not_kept_or_is_none_is_refused_and_the_session_stays(tm
             assert await state_of(session.travel(point)) == "22023"
         assert await run(session, "select count(*) from t") == [(2,)]
         assert await session.travel(f"position {snapshot.position}") == snapshot.position
+        await session.close()
+
+    play(tmp_path, scene)
+
+
+def test_a_time_before_the_oldest_snapshot_is_refused_and_does_not_read_that_snapshot(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        await written(database)
+        await (await door_of(cluster)).want(database.position)
+        (snapshot,) = await snapshots_listed(cluster, 1)
+        await truncate(cluster, snapshot.position)
+        session = await database.session()
+        for _ in range(2):  # The copy is built for the first one, and there for the second.
+            with pytest.raises(SqlError, match=f"the oldest that is kept is position {snapshot.position}, of ") as refused:
+                await session.travel("time 1970-01-01")
+            assert refused.value.sqlstate == "55000"
+            with pytest.raises(SqlError, match=r"time 1970-01-01 .* is no longer kept"):
+                await session.session_as_of("time 1970-01-01")
+        assert past_databases(cluster).positions == {snapshot.position: 0}
+        await run(session, "insert into t(v) values('later')")
+        assert await session.travel(f"time {time_text(snapshot.time_ms)}") == snapshot.position
         await session.close()
 
     play(tmp_path, scene)

@@ -122,3 +122,50 @@ def test_a_damaged_dump_is_refused_with_its_line(tmp_path: Path, damage: Callabl
     with apsw.Connection(str(tmp_path / "loaded.db")) as connection:
         assert connection.execute("select count(*) from sqlite_schema").fetchall() == [(0,)]
     connection.close(True)
+
+
+def load(folder: Path, text: str) -> list[tuple[object, ...]]:
+    """The rows of table t after a dump was loaded."""
+    path = written(folder, text)
+
+    async def scene() -> None:
+        load_sqlite_dump(real_host("test"), str(path), str(folder / "loaded.db"))
+
+    asyncio.run(scene())
+    connection = apsw.Connection(str(folder / "loaded.db"))
+    rows: list[tuple[object, ...]] = connection.execute("select * from t").fetchall()
+    connection.close(True)
+    return rows
+
+
+def test_the_lines_of_a_long_text_are_not_searched_for_its_end_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    complete, asked = apsw.complete, list[int]()
+
+    def counted(statement: str) -> bool:
+        asked.append(len(statement))
+        return complete(statement)
+
+    monkeypatch.setattr(apsw, "complete", counted)
+    text = "it''s; -- [a \" `line` /* of many;\n" * 5000
+    rows = load(tmp_path, f"PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t(a);\nINSERT INTO t VALUES('{text}');\nCOMMIT;\n")
+    assert rows == [(text.replace("''", "'"),)]
+    assert len(asked) == 5
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        'CREATE TABLE t(a, "b;\n;", `c;\n;`, [d;\n;]);',
+        "CREATE TABLE t(a /* it's\n;\n */, b, -- it's;\n c, d);",
+        "CREATE TABLE t(a, b, c default 'x;\n''y;\n', d);",
+        "CREATE TABLE t(a, b, c, d); CREATE TRIGGER g after insert on t begin\n select 1;\n select ';';\n end;",
+    ],
+)
+def test_a_semicolon_at_the_end_of_a_line_ends_a_statement_only_where_sqlite_says_so(tmp_path: Path, table: str) -> None:
+    rows = load(tmp_path, f"PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n{table}\nINSERT INTO t VALUES(1,2,3,4);\nCOMMIT;\n")
+    assert rows == [(1, 2, 3, 4)]
+
+
+def test_statements_behind_a_query_in_one_line_run(tmp_path: Path) -> None:
+    rows = load(tmp_path, "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t(a);\nSELECT 1; INSERT INTO t VALUES(7);\nCOMMIT;\n")
+    assert rows == [(7,)]

@@ -17,6 +17,7 @@ from triplicate.errors import NotEnoughBookies, SqlError
 from triplicate.log import LogEntry
 from triplicate.replica.core import apply_pacing
 from triplicate.sql import SqlDatabase
+from triplicate.sql.core.interface import SchemaMoved
 from triplicate.sql.core.read_levels import ReadLevel, ReadSettings
 from triplicate.sql.engine.session import SqlSession
 
@@ -121,6 +122,39 @@ def test_a_table_that_the_copy_does_not_have_yet_is_waited_for(tmp_path: Path, l
             assert not read.done()
             held.release()
             assert await read == []
+
+    play(tmp_path, scene, nodes=2)
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+@pytest.mark.parametrize("level", [SESSION, BOUNDED])
+def test_a_query_that_waits_for_another_schema_is_planned_again(tmp_path: Path, level: ReadLevel, transaction: bool) -> None:
+    async def scene(cluster: Cluster) -> None:
+        leader, copy = await follower(cluster)
+        writer = await leader.session()
+        await run(writer, "create view v as select 1 as a, 2 as b")
+        await eventually(lambda: copy.position == leader.position)
+        with HeldCopy(copy) as held:
+            await run(writer, "drop view v")
+            await run(writer, "create view v as select 2 as b, 1 as a")
+            ((position,),) = await run(writer, "select triplicate_position()")
+            assert isinstance(position, int)
+            reader = await session_at(copy, level, position=position, max_staleness_s=0.05)
+            if transaction:
+                await run(reader, "begin")
+            await asyncio.sleep(0.05)
+            query, version = await reader.prepare("select * from v"), reader.schema_version
+            assert [column.name for column in query.columns] == ["a", "b"]
+            read = asyncio.get_running_loop().create_task(reader.start(query, (), version))
+            await asyncio.sleep(0.05)
+            assert not read.done()
+            held.release()
+            with pytest.raises(SchemaMoved):
+                await read
+            again = await reader.prepare("select * from v")
+            assert [column.name for column in again.columns] == ["b", "a"]
+            cursor = await reader.start(again, (), reader.schema_version)
+            assert await cursor.fetch(10) == [(2, 1)]
 
     play(tmp_path, scene, nodes=2)
 

@@ -42,7 +42,7 @@ class Part:
         first, end: offsets of the log, end exclusive; `first` is 0 in a full part.
         epoch: of the last batch before the end.
         time_ms: the log's time at the end, ms since the epoch; 0 where the log has none.
-        made_ms: when the part was made, by the clock of its maker.
+        made_ms: when the making of the part began, by the clock of its maker. Everything that was acknowledged before is in the backup.
         digest: ``sha256:`` and 64 hexadecimal digits over the file.
     """
 

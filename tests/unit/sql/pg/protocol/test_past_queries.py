@@ -129,7 +129,7 @@ def test_a_prepared_query_has_the_columns_of_then_and_keeps_them_when_the_schema
             return at
 
         monkeypatch.setattr(PastCopies, "resolve", resolve)
-        moving = "select * from t as of time '2026-01-31'"
+        moving = "select * from t as of time '2999-01-31'"
         await client.send(parse(moving, "m"), describe("m"), SYNC)
         at = 6
         assert await client.send(bind(statement="m"), execute(), SYNC) == ["2", "E ERROR 0A000", "Z I"]
