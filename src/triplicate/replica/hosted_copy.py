@@ -109,6 +109,7 @@ class HostedCopy(ABC, Generic[Machine, Info]):
             gone=parts.gone,
             lead_delay_s=self._lead_delay_s,
             resp_address=parts.resp_address,
+            could_lead=lambda: logs.can_be_taken_over(info.log),
         )
         self._gauges = _CopyGauges(parts.metrics, directory.kind, info.name) if parts.metrics is not None else None
         self._diverged_at: int | None = None

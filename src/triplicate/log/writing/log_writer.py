@@ -311,6 +311,11 @@ class LogWriter(WriterState):
         """
         await (await self._send(encode_control(kind, fields or {}), has_readers=kind != "noop"))
 
+    def waited_s(self) -> float:
+        """For how long the oldest entry has waited for its acknowledgement, in seconds; 0 if none waits."""
+        since = self._machine.waits_since
+        return 0.0 if since is None else self._clock.monotonic() - since
+
     def _try_send(self, encoded: EncodedEntry) -> asyncio.Future[range] | None:
         """Queue an entry if there is room for it now; None where there is not."""
         self._check_usable()
@@ -342,10 +347,11 @@ class LogWriter(WriterState):
             if failure is not None:
                 self._window.release(1, size_bytes)
                 raise failure  # The ledger has refused the records before.
+        now = self._clock.monotonic()
         if has_readers:
-            self.idle_noop.appended()
+            self.idle_noop.appended(now)
         future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
-        self._machine.enqueue(PendingEntry(encoded, future, size_bytes, has_readers))
+        self._machine.enqueue(PendingEntry(encoded, future, size_bytes, has_readers, queued_at=now))
         self._perform()
         return future
 
@@ -357,7 +363,7 @@ class LogWriter(WriterState):
             return
         encoded = builder.encode(self._compressor, self._clock.wall_us())
         self._window.occupy(1, 0)
-        self._machine.enqueue(PendingEntry(encoded, builder.future, builder.size_bytes))
+        self._machine.enqueue(PendingEntry(encoded, builder.future, builder.size_bytes, queued_at=self._clock.monotonic()))
         self._perform()
 
     # The commands of the machine.
@@ -442,7 +448,7 @@ class LogWriter(WriterState):
         """Append a no-op once: an entry behind the last record makes that record readable."""
         if self._machine.has_unreadable and self._builder is None:
             self._window.occupy(1, 0)
-            self._machine.enqueue(PendingEntry(NOOP, None, 0, has_readers=False))
+            self._machine.enqueue(PendingEntry(NOOP, None, 0, has_readers=False, queued_at=self._clock.monotonic()))
             self._perform()
 
     def _stop(self, command: StopWriter[Waiter]) -> None:
