@@ -9,6 +9,7 @@ from triplicate.replica import Replica
 
 TESTS = [
     "tests/unit/replica/test_replica.py::test_a_leader_that_neither_metadata_nor_log_answer_gives_way",
+    "tests/simulation/test_databases.py::test_a_leader_that_only_its_clients_reach_gives_way",
 ]
 
 

@@ -282,6 +282,8 @@ def test_a_leader_that_only_its_clients_reach_gives_way(monkeypatch: pytest.Monk
             while first.leads:
                 await asyncio.sleep(0.01)
             assert of.context.time() - cut_s < GIVES_WAY_S
+            assert first.database is not None
+            assert first.database.leader_hint is None, "it sends no client to itself"
             await asyncio.sleep(3.0)
             first.reachable.set()
         assert await seen(of, await leader(of)) == 7

@@ -138,6 +138,13 @@ class HostedCopy(ABC, Generic[Machine, Info]):
         return self.replica.role
 
     @property
+    def leader_for_clients(self) -> Candidate | None:
+        """`leader`, if it may lead. A node that has given way may not have heard yet of the leader that follows it."""
+        leader = self.leader
+        has_led = leader is not None and leader.node_id == self._node.settings.node_id and self.role is Role.FOLLOWER
+        return None if has_led else leader
+
+    @property
     def start_position(self) -> int:
         """Position of the local copy when the node began to host it, or to rebuild it."""
         return self.replica.start_position
