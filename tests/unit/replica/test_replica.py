@@ -376,13 +376,13 @@ def test_a_deposed_leader_whose_log_does_not_answer_gives_way() -> None:
     group(0, scene)
 
 
-async def isolated_leader(stage: Stage, members: list[Member]) -> tuple[Member, SilentTree]:
+async def isolated_leader(stage: Stage, members: list[Member], confirm_lead_s: float = 0.05) -> tuple[Member, SilentTree]:
     """A leader whose metadata can be silenced."""
     logs = stage.logs()
     tree = SilentTree(logs.client.metadata.tree)
     stage.client_of(logs).metadata.tree = cast("Tree", tree)
     stage.client_of(logs).add_timeout_s = 0.5
-    member = Member(stage, "m0", [], logs=Logs(logs.client, logs.settings), settings=replace(QUICK, confirm_lead_s=0.05))
+    member = Member(stage, "m0", [], logs=Logs(logs.client, logs.settings), settings=replace(QUICK, confirm_lead_s=confirm_lead_s))
     members.append(member)
     await member.until(Role.LEADER)
     return member, tree
@@ -436,7 +436,7 @@ def test_a_leader_with_a_slow_log_leads_on_while_the_metadata_do_not_answer() ->
 
 def test_a_leader_that_the_log_answers_leads_on_without_the_metadata() -> None:
     async def scene(stage: Stage, members: list[Member]) -> None:
-        lonely, tree = await isolated_leader(stage, members)
+        lonely, tree = await isolated_leader(stage, members, confirm_lead_s=20.0)
         stage.client_of(lonely.logs).add_timeout_s = 0.01
         tree.answers.clear()
         writer = lonely.machine.writer
