@@ -7,7 +7,7 @@ from typing import Any
 
 from triplicate.log.core.writer_machine import WriterMachine
 
-TESTS = ["tests/unit/log/writing/test_log_writer.py::test_a_writer_knows_for_how_long_its_oldest_entry_has_waited"]
+TESTS = ["tests/unit/log/writing/test_writer_state.py::test_a_writer_knows_for_how_long_its_oldest_entry_has_waited"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -285,7 +285,7 @@ class Replica:
             except (TriplicateError, TimeoutError) as error:
                 self._host.trace("replica.retry", log=self._log, during="report", error=repr(error))
                 self._in_doubt.set()
-            if writer is not None and writer.waited_s() >= interval_s:
+            if writer is not None and writer.waited_s(clock.monotonic()) >= interval_s:
                 self._in_doubt.set()
             with contextlib.suppress(TimeoutError):
                 async with timeout_at(deadline_after(clock, interval_s)):
@@ -424,7 +424,7 @@ class Replica:
         The log has the time of a bookie that is slow (`client.add_timeout_s`), counted from the oldest entry that waits. Raises as
         `_confirm_lead`.
         """
-        remaining_s = self._logs.client.add_timeout_s - writer.waited_s()
+        remaining_s = self._logs.client.add_timeout_s - writer.waited_s(self._host.clock.monotonic())
         await self._confirm_lead(writer, max(remaining_s, self._settings.confirm_lead_s), "the metadata do not answer")
 
     async def _confirm_lead(self, writer: LogWriter, limit_s: float, doubt: str) -> None:
@@ -444,7 +444,7 @@ class Replica:
                 await writer.noop()
         except TimeoutError:
             raise _LogSilent(
-                f"{doubt}, and log {self._log!r} has not answered for {writer.waited_s():.1f} s: "
+                f"{doubt}, and log {self._log!r} has not answered for {writer.waited_s(self._host.clock.monotonic()):.1f} s: "
                 "another node may lead, and this one gives way"
             ) from None
 

@@ -311,11 +311,6 @@ class LogWriter(WriterState):
         """
         await (await self._send(encode_control(kind, fields or {}), has_readers=kind != "noop"))
 
-    def waited_s(self) -> float:
-        """For how long the oldest entry has waited for its acknowledgement, in seconds; 0 if none waits."""
-        since = self._machine.waits_since
-        return 0.0 if since is None else self._clock.monotonic() - since
-
     def _try_send(self, encoded: EncodedEntry) -> asyncio.Future[range] | None:
         """Queue an entry if there is room for it now; None where there is not."""
         self._check_usable()

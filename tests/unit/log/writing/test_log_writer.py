@@ -246,32 +246,6 @@ def test_a_noop_waits_for_the_next_entry_where_entries_are_frequent() -> None:
     play(scene)
 
 
-def test_a_writer_knows_for_how_long_its_oldest_entry_has_waited() -> None:
-    async def scene(stage: Stage) -> None:
-        logs = stage.logs()
-        await logs.create("l")
-        async with await logs.writer("l", owner="w") as writer:
-            assert writer.waited_s() == 0
-            ledger = stage.bookies.ledger(writer.ledger_id)
-            ledger.held = []
-            began_s = stage.host.clock.monotonic()
-            first = writer.append_entry_nowait([b"a"])
-            await eventually(lambda: writer.waited_s() > 0.05)
-            second = writer.append_entry_nowait([b"b"])
-            assert writer.waited_s() > 0.05, "the oldest counts"
-            (acknowledged, entry_id), *held = ledger.held
-            acknowledged.set_result(entry_id)
-            await first
-            assert 0 < writer.waited_s() < stage.host.clock.monotonic() - began_s - 0.05, "the second came later"
-            ledger.held = None
-            for acknowledged, entry_id in held:
-                acknowledged.set_result(entry_id)
-            await second
-            assert writer.waited_s() == 0
-
-    play(scene)
-
-
 def test_segments_roll_by_size_without_gaps() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
