@@ -11,7 +11,7 @@ TESTS = ["tests/unit/replica/test_replica.py::test_a_deposed_leader_whose_log_do
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def confirm_lead(self: Replica, writer: LogWriter) -> None:
+    async def confirm_lead(self: Replica, writer: LogWriter, limit_s: float, doubt: str) -> None:
         await writer.noop()
 
     patch(Replica, "_confirm_lead", confirm_lead)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -247,3 +249,64 @@ def test_a_window_whose_later_groups_never_reach_the_bookies_fails_as_a_whole(mo
     counts = run_scenario(monkeypatch, scenario, load=replace(QUIET, crowd=12)).counts
     assert counts["crowd_unknown"] >= 5, "the first group, and the four statements of the second"
     assert counts["window_faults"] == 1
+
+
+@contextmanager
+def cut_off_network(of: SqlWorkload, node: str) -> Iterator[None]:
+    """A node reaches no bookie and no other node. The metadata are no part of this network."""
+    network, others = of.context.world.network, [name for name in of.context.cluster.node_names() if name != node]
+    network.partition([node], others)
+    try:
+        yield
+    finally:
+        network.heal([node], others)
+
+
+GIVES_WAY_S = 6.0
+"""Two intervals of reports until a leader is in doubt, one until it doubts the metadata, and the time limit of its log, of 2 s."""
+
+
+@pytest.mark.parametrize("writes", [True, False], ids=["writing", "reading"])
+def test_a_leader_that_only_its_clients_reach_gives_way(monkeypatch: pytest.MonkeyPatch, writes: bool) -> None:
+    async def scenario(of: SqlWorkload) -> None:
+        first = await leader(of)
+        assert await at(of, first, writing(5)) == ""
+        await asyncio.sleep(1.0)  # The followers have asked it something, and it has answered. Its lease has ended.
+        with cut_off_network(of, first.name):
+            first.reachable.clear()
+            cut_s = of.context.time()
+            asked = of.context.world.loop.start_task(at(of, first, writing(6) if writes else read))
+            second = await leader(of, besides=first)
+            assert await at(of, second, writing(7)) == ""
+            assert await asked == ("08007" if writes else "57P01")
+            while first.leads:
+                await asyncio.sleep(0.01)
+            assert of.context.time() - cut_s < GIVES_WAY_S
+            assert first.database is not None
+            assert first.database.leader_hint is None, "it sends no client to itself"
+            await asyncio.sleep(3.0)
+            first.reachable.set()
+        assert await seen(of, await leader(of)) == 7
+
+    run_scenario(monkeypatch, scenario)
+
+
+def test_a_follower_that_is_cut_off_and_reaches_the_metadata_deposes_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on the embedded store, which is a file: its machine is cut off from the leader and from the bookies."""
+
+    async def scenario(of: SqlWorkload) -> None:
+        first = await leader(of)
+        epoch = first.leading_epoch
+        await asyncio.sleep(1.0)
+        follower = next(server for server in of.servers.values() if server is not first)
+        with cut_off_network(of, follower.name):
+            for value in range(1, 13):
+                assert await at(of, first, writing(value)) == ""
+                await asyncio.sleep(0.5)
+        await asyncio.sleep(2.0)
+        assert (await leader(of)).leading_epoch == epoch
+        first.crash()
+        assert await seen(of, await leader(of, besides=first)) == 12
+        await first.restart()
+
+    assert run_scenario(monkeypatch, scenario).counts["peers_found_silent"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
 
+from triplicate.client.answering_bookies import await_answers
 from triplicate.client.bookie_copies import BookieCopies
 from triplicate.client.bookie_space import BookieInfo, request_space
 from triplicate.client.client_metrics import ClientMetrics
@@ -116,6 +117,11 @@ class Client:
     def min_ack_domains(self) -> int:
         """Least number of fault domains in which an entry is acknowledged (`client.placement_min_ack_domains`)."""
         return self.settings.placement_min_ack_domains
+
+    @property
+    def add_timeout_s(self) -> float:
+        """A bookie that has not answered an add within this time has failed (`client.add_timeout_s`)."""
+        return self.settings.add_timeout_s
 
     async def create(
         self,
@@ -367,6 +373,18 @@ class Client:
         """
         self._check_usable()
         return await request_space(self._context.pool, bookie_id)
+
+    async def bookies_answer(self, ledger_id: int, bookie_ids: Sequence[str], suffices: Callable[[Collection[str]], bool]) -> bool:
+        """Whether those of the bookies that answer suffice. They are asked for the last entry of a ledger, and nothing is fenced.
+
+        Args:
+            suffices: whether these bookies are enough. Called for each answer.
+
+        Returns:
+            False once all have answered or failed, and those that have answered do not suffice.
+        """
+        self._check_usable()
+        return await await_answers(self._context.pool, ledger_id, bookie_ids, suffices)
 
     def bookie_copies(self) -> BookieCopies:
         """Requests to single bookies for copies of entries, on connections of their own. The caller closes the object."""

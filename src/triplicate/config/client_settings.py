@@ -64,7 +64,8 @@ class ClientSettings:
     )
     add_timeout_s: float = setting(
         5.0,
-        "A bookie that does not answer an add within this time has failed and is replaced.",
+        "A bookie that does not answer an add within this time has failed and is replaced. The leader of a database or a store gives way "
+        "if neither its log nor the metadata answer for this time.",
         unit="seconds",
         low=0.01,
         high=3600,

@@ -27,6 +27,7 @@ from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.store.log_encryption import LogEncryption
 from triplicate.log.store.log_metrics import LogMetrics
 from triplicate.log.store.ownership import live_owner
+from triplicate.log.store.segments import can_recover
 
 
 class ReadableLogs:
@@ -93,6 +94,16 @@ class ReadableLogs:
             NoSuchLog. ReadFailed: too few bookies answer. ConnectionLost: the metadata store is away.
         """
         return await find_written_end(self.client, self._store, self.settings, name)
+
+    async def can_be_taken_over(self, name: str) -> bool:
+        """Whether this process reaches enough bookies to become the writer of a log. Nothing is fenced or changed.
+
+        False says that another process may do better. True promises nothing.
+
+        Raises:
+            NoSuchLog, NoSuchLedger. ConnectionLost: the metadata store is away.
+        """
+        return await can_recover(self.client, (await self._store.read(name, synced=True)).head)
 
     async def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.

@@ -9,14 +9,15 @@ be first.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
-from triplicate.metadata import DeleteNode, SetData, Tree, TreeOperation, Watch, is_beside_leading_server
+from triplicate.errors import BadVersion, ConnectionLost, FormatError, NodeExists, NoNode
+from triplicate.metadata import DeleteNode, SetData, Stat, Tree, TreeOperation, Watch, is_beside_leading_server
 from triplicate.replica.failure_detector import PeerLoss
 from triplicate.replica.replica_entries import names_beneath
 from triplicate.runtime import Host, deadline_after, first_of, sleep, timeout_at
@@ -151,6 +152,8 @@ class Election:
         gone: waits until the process at an address has ended or is silent. None: only the end of its session counts.
         lead_delay_s: returns the additional time to wait if there are other candidates, or None while this node must not lead.
         resp_address: of this node, for clients of Redis; empty if it serves none.
+        could_lead: returns whether this node could lead now. It is asked before a silent leader is deposed: the silent one may be this
+            node, cut off from the others. None: it is not known.
     """
 
     def __init__(
@@ -166,6 +169,7 @@ class Election:
         gone: Callable[[str], Coroutine[Any, Any, PeerLoss]] | None = None,
         lead_delay_s: Callable[[], float | None] = lambda: 0.0,
         resp_address: str = "",
+        could_lead: Callable[[], Coroutine[Any, Any, bool]] | None = None,
     ) -> None:
         self._host = host
         self._tree = tree
@@ -179,6 +183,7 @@ class Election:
         self._holds_name = holds_name
         self._gone = gone
         self._lead_delay_s = lead_delay_s
+        self._could_lead = could_lead
         self._chance = host.entropy.stream(f"replica.election.{path}")
         self._reported: tuple[Candidate, int] | None = None
         self._check_at_s = 0.0
@@ -301,10 +306,14 @@ class Election:
         return losses[0] if losses else None  # Also if the node has changed at the same time: `_depose` compares the sessions.
 
     async def _depose(self, leader: Candidate, session_id: int, loss: PeerLoss) -> bool:
-        """Delete the node of a lost leader. Returns False if a silent leader has answered, or the metadata service took too long."""
+        """Delete the node of a lost leader.
+
+        Returns:
+            False if a silent leader has answered, this node could not lead in its place, or that was not known in time.
+        """
         try:
             async with timeout_at(deadline_after(self._host.clock, SILENCE_HOLDS_S if loss.silent else None)):
-                _, is_down = await first_of([self._delete_leader_node(leader, session_id, loss), _spoken(loss)], name="depose")
+                _, is_down = await first_of([self._take_down(leader, session_id, loss), _spoken(loss)], name="depose")
         except TimeoutError:
             is_down = False
         except BaseException:
@@ -314,6 +323,17 @@ class Election:
             loss.retract()
             self._host.trace("replica.leader_not_deposed", path=self._path, node=leader.node_id, address=leader.address)
         return is_down
+
+    async def _take_down(self, leader: Candidate, session_id: int, loss: PeerLoss) -> bool:
+        """Delete the node of a lost leader, unless this node could not lead in its place."""
+        if loss.silent and not await self._could_take_over():
+            self._host.trace("replica.too_few_bookies", path=self._path, leader=leader.node_id)
+            await sleep(self._host.clock, SILENCE_HOLDS_S)  # The question is not asked again before another silence.
+            return False
+        return await self._delete_leader_node(leader, session_id, loss)
+
+    async def _could_take_over(self) -> bool:
+        return self._could_lead is None or await self._could_lead()
 
     async def _delete_leader_node(self, leader: Candidate, session_id: int, loss: PeerLoss) -> bool:
         """Delete the leader's node of a session if it still exists. If its process continues, the next writer of the log fences it.
@@ -372,17 +392,33 @@ class Election:
         """
         return self._leading_session != self._tree.session_id and await self.create_leader_node(position)
 
-    async def lost(self) -> None:
-        """Wait until this session does not hold the leader's node."""
+    async def lost(self, in_doubt: asyncio.Event, limit_s: float) -> None:
+        """Wait until this session does not hold the leader's node.
+
+        Args:
+            in_doubt: when it is set, the node is read again.
+            limit_s: for each reading, in seconds.
+
+        Raises:
+            ConnectionLost: the metadata have not answered in time.
+        """
         watch = self._tree.watch(self._leader_path)
         try:
             while True:
-                stat = await self._tree.exists(self._leader_path)
+                in_doubt.clear()
+                stat = await self._leader_stat(limit_s)
                 if stat is None or stat.ephemeral_owner != self._tree.session_id:
                     return
-                await watch.changed()
+                await first_of([_changed(watch), _is_set(in_doubt)], name="leader's node")
         finally:
             watch.close()
+
+    async def _leader_stat(self, limit_s: float) -> Stat | None:
+        try:
+            async with timeout_at(deadline_after(self._host.clock, limit_s)):
+                return await self._tree.exists(self._leader_path)
+        except TimeoutError:
+            raise ConnectionLost(f"{self._leader_path}: the metadata have not answered within {limit_s:g} s") from None
 
     async def _wait_for_others(self, position: int, handicap_s: float, departed: str) -> None:
         """Wait so that candidates that have applied more of the log come first.
@@ -453,3 +489,7 @@ async def _noting(gone: Coroutine[Any, Any, PeerLoss], losses: list[PeerLoss]) -
 
 async def _changed(watch: Watch) -> None:
     await watch.changed()
+
+
+async def _is_set(event: asyncio.Event) -> None:
+    await event.wait()

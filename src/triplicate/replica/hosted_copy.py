@@ -109,6 +109,7 @@ class HostedCopy(ABC, Generic[Machine, Info]):
             gone=parts.gone,
             lead_delay_s=self._lead_delay_s,
             resp_address=parts.resp_address,
+            could_lead=lambda: logs.can_be_taken_over(info.log),
         )
         self._gauges = _CopyGauges(parts.metrics, directory.kind, info.name) if parts.metrics is not None else None
         self._diverged_at: int | None = None
@@ -135,6 +136,13 @@ class HostedCopy(ABC, Generic[Machine, Info]):
     @property
     def role(self) -> Role:
         return self.replica.role
+
+    @property
+    def leader_for_clients(self) -> Candidate | None:
+        """`leader`, if it may lead. A node that has given way may not have heard yet of the leader that follows it."""
+        leader = self.leader
+        has_led = leader is not None and leader.node_id == self._node.settings.node_id and self.role is Role.FOLLOWER
+        return None if has_led else leader
 
     @property
     def start_position(self) -> int:

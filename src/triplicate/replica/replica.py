@@ -69,6 +69,10 @@ class _HandedOver(ReplicaError):
     """This leader gives way to another node. Everything that ran has ended."""
 
 
+class _LogSilent(ReplicaError):
+    """The log does not answer this leader, which gives way."""
+
+
 class Replica:
     """Runs one state machine over one log. `run` ends when it is cancelled or the copy has diverged. It is called once, because it closes
     the machine.
@@ -115,6 +119,8 @@ class Replica:
         """Wakes the reports, so that a new role is reported at once."""
         self._awaited = asyncio.Event()
         """Set by `hurry`, and cleared by the pause that it ends."""
+        self._in_doubt = asyncio.Event()
+        """Set when the metadata or the log owe a leader an answer: it then finds out whether it still leads."""
         self.start_position = 0
         """Position of the local copy when this node started."""
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -267,18 +273,28 @@ class Replica:
                 self._host.trace("replica.retry", log=self._log, during="election", error=repr(error))
                 await sleep(self._host.clock, backoff.next_s())
 
-    async def _report(self) -> None:
-        """Report the position and the role at intervals, and a new role at once."""
+    async def _report(self, writer: LogWriter | None = None) -> None:
+        """Report the position and the role at intervals, and a new role at once.
+
+        Args:
+            writer: of a leader. It is in doubt when the metadata or its log do not answer.
+        """
+        clock, interval_s = self._host.clock, self._settings.report_interval_s
+        limit_s = None if writer is None else self._settings.confirm_lead_s
         while True:
             self._role_changed.clear()
             try:
-                await self._election.report(self.position, self.role.value)
+                async with timeout_at(deadline_after(clock, limit_s)):
+                    await self._election.report(self.position, self.role.value)
             except SessionExpired:
                 raise
-            except TriplicateError as error:
+            except (TriplicateError, TimeoutError) as error:
                 self._host.trace("replica.retry", log=self._log, during="report", error=repr(error))
+                self._in_doubt.set()
+            if writer is not None and writer.waited_s(clock.monotonic()) >= interval_s:
+                self._in_doubt.set()
             with contextlib.suppress(TimeoutError):
-                async with timeout_at(deadline_after(self._host.clock, self._settings.report_interval_s)):
+                async with timeout_at(deadline_after(clock, interval_s)):
                     await self._role_changed.wait()
 
     async def _tail(self) -> None:
@@ -350,7 +366,7 @@ class Replica:
         try:
             await self._replay(writer)
             async with TaskScope(f"lead {self._log}") as scope:
-                scope.spawn(self._report(), name="report")
+                scope.spawn(self._report(writer), name="report")
                 scope.spawn(self._keep_leader_node(writer), name="watch sign")
                 if self._snapshots is not None:
                     scope.spawn(self._snapshots.run(), name="snapshots")
@@ -368,7 +384,7 @@ class Replica:
             failure = error
         finally:
             self._become(Role.FOLLOWER)
-            await shielded(self._give_up(writer))
+            await shielded(self._give_up(writer, answers=not isinstance(failure, _LogSilent)))
         if failure is not None:
             if writer.failure is None:
                 # The log has not failed, so this node's copy has, for example by a full disk. Another node may have room.
@@ -399,44 +415,58 @@ class Replica:
     async def _keep_leader_node(self, writer: LogWriter) -> None:
         """Recreate the leader's node whenever it has expired with a session, unless another node has taken the log over.
 
-        Without requests, a leader would not notice its replacement otherwise, and clients would still use it.
+        Without requests, a leader would not notice its replacement otherwise, and clients would still use it. A leader that the metadata
+        do not answer may have been replaced as well.
 
         Raises:
             LogFenced: another node leads. ReplicaError: it is not known whether another node leads.
         """
+        settings, gone = self._settings, "this node's sign as the leader is gone"
         while True:
             try:
-                await self._election.lost()
-                await self._confirm_lead(writer)
+                await self._election.lost(self._in_doubt, settings.report_interval_s)
+                await self._confirm_lead(writer, settings.confirm_lead_s, gone)
                 if await self._election.recreate_leader_node(self.position):
-                    await self._confirm_lead(writer)
+                    await self._confirm_lead(writer, settings.confirm_lead_s, gone)
             except (LogFenced, SessionExpired):
                 raise
             except MetadataError as error:
                 self._host.trace("replica.retry", log=self._log, during="watch sign", error=repr(error))
-            await sleep(self._host.clock, self._settings.report_interval_s)
+                await self._confirm_unseen(writer)
+            await sleep(self._host.clock, settings.report_interval_s)
 
-    async def _confirm_lead(self, writer: LogWriter) -> None:
+    async def _confirm_unseen(self, writer: LogWriter) -> None:
+        """Append to the log while the metadata do not show who leads.
+
+        The log has the time of a bookie that is slow (`client.add_timeout_s`), counted from the oldest entry that waits. Raises as
+        `_confirm_lead`.
+        """
+        remaining_s = self._logs.client.add_timeout_s - writer.waited_s(self._host.clock.monotonic())
+        await self._confirm_lead(writer, max(remaining_s, self._settings.confirm_lead_s), "the metadata do not answer")
+
+    async def _confirm_lead(self, writer: LogWriter, limit_s: float, doubt: str) -> None:
         """Append to the log, which proves that no other node has taken it over.
 
         A leader that is cut off from the bookies has no answer, not even that it is fenced. Clients that still reach it would wait there
         instead of at its successor.
 
+        Args:
+            doubt: why it may have been, for the error.
+
         Raises:
             LogFenced: another node leads. ReplicaError: the log does not answer in time.
         """
-        limit_s = self._settings.confirm_lead_s
         try:
             async with timeout_at(deadline_after(self._host.clock, limit_s)):
                 await writer.noop()
         except TimeoutError:
-            raise ReplicaError(
-                f"this node's sign as the leader of log {self._log!r} is gone, and the log has not answered for {limit_s:g} s: "
+            raise _LogSilent(
+                f"{doubt}, and log {self._log!r} has not answered for {writer.waited_s(self._host.clock.monotonic()):.1f} s: "
                 "another node may lead, and this one gives way"
             ) from None
 
-    async def _give_up(self, writer: LogWriter) -> None:
-        """Give up the log: close it if all records are acknowledged, abandon it if an outcome is unknown."""
+    async def _give_up(self, writer: LogWriter, *, answers: bool) -> None:
+        """Give up the log: close it if all records are acknowledged, abandon it if an outcome is unknown, or if the log does not answer."""
         try:
             # The outer limit bounds the clean-up of `close` after the inner one has interrupted it.
             clock = self._host.clock
@@ -444,7 +474,7 @@ class Replica:
                 timeout_at(deadline_after(clock, GIVE_UP_LIMIT_S + LEAVE_LIMIT_S)),
                 timeout_at(deadline_after(clock, GIVE_UP_LIMIT_S)),
             ):
-                if writer.failure is None and writer.acknowledged_offset == writer.next_offset:
+                if answers and writer.failure is None and writer.acknowledged_offset == writer.next_offset:
                     await writer.close()
                 else:
                     await writer.abandon()

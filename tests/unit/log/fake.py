@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -138,6 +138,9 @@ class FakeClient:
         self.hooks = Hooks()
         self.trash_period_s = 0.0
         self.min_ack_domains = 1
+        self.add_timeout_s = 5.0
+        self.unreached: set[str] = set()
+        """Bookies that do not answer this client when it asks whether they do."""
 
     async def create(
         self,
@@ -192,6 +195,10 @@ class FakeClient:
         await self.metadata.trash.delete(ledger_id, self.trash_period_s, version=version, checks=checks)
         if self.bookies.ledgers.pop(ledger_id, None) is not None:
             self.bookies.deleted.append(ledger_id)
+
+    async def bookies_answer(self, ledger_id: int, bookie_ids: Sequence[str], suffices: Callable[[Collection[str]], bool]) -> bool:
+        await asyncio.sleep(0)
+        return suffices([bookie_id for bookie_id in bookie_ids if bookie_id not in self.unreached])
 
     async def _ids(self) -> AsyncIterator[int]:
         for ledger_id in sorted(self.bookies.ledgers):

@@ -358,3 +358,29 @@ def test_publishing_takes_the_log_from_a_dead_writer_and_fences_it() -> None:
             assert await heir.append(b"e") == 4
 
     play(scene)
+
+
+@pytest.mark.parametrize(
+    ("quorums", "unreached", "possible"),
+    [
+        ((3, 3, 2), {"bookie-0"}, True),
+        ((3, 3, 2), {"bookie-0", "bookie-1"}, False),
+        ((2, 2, 2), {"bookie-0"}, True),  # Another bookie takes its place in the next segment.
+        ((2, 2, 2), {"bookie-0", "bookie-2"}, False),
+    ],
+)
+def test_a_process_knows_whether_it_reaches_enough_bookies_for_a_take_over(
+    quorums: tuple[int, int, int], unreached: set[str], possible: bool
+) -> None:
+    async def scene(stage: Stage) -> None:
+        logs, other = stage.logs(), stage.logs()
+        ensemble_size, write_quorum, ack_quorum = quorums
+        await logs.create("l", LogSettings(ensemble_size=ensemble_size, write_quorum=write_quorum, ack_quorum=ack_quorum))
+        stage.client_of(other).unreached = unreached
+        assert await other.can_be_taken_over("l"), "nothing is to be recovered"
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append(b"a")
+            assert await other.can_be_taken_over("l") is possible
+            await writer.append(b"b")
+
+    play(scene)

@@ -42,6 +42,26 @@ class DeafTree:
         return _DeafWatch()
 
 
+class SilentTree:
+    """A tree that does not answer while `answers` is cleared. Its watches may wake."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._tree, name)
+        if name in ("watch", "session_id"):
+            return found
+
+        async def answered(*arguments: Any, **options: Any) -> Any:
+            await self.answers.wait()
+            return await found(*arguments, **options)
+
+        return answered
+
+
 class _DeafWatch:
     async def changed(self) -> None:
         await asyncio.Event().wait()

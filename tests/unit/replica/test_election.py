@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.log.fake import Stage, play
 from tests.unit.replica.election_rig import A_WHILE_S, PATH, DeafTree, election, gone_at_once, never_gone, trees_of
+from tests.waiting import eventually
 from triplicate.metadata import Tree
 from triplicate.replica import Candidate, PeerLoss, leader_of
 from triplicate.replica.election import encode_handover
@@ -219,5 +220,51 @@ def test_a_candidate_that_was_requested_to_lead_does_so_also_beside_that_leader(
         await election(stage.host, second, "m1").report(9)
         await second.create(f"{PATH}/handover", encode_handover("m0"), ephemeral=True)
         await asyncio.wait_for(beside.elected(lambda: 9), 5)
+
+    play(body)
+
+
+def test_a_candidate_that_could_not_lead_deposes_no_silent_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplicate.replica.election.SILENCE_HOLDS_S", 0.2)
+
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        assert await election(stage.host, first, "m0").create_leader_node(9)
+        reached, asked, retracted = [False], 0, 0
+
+        async def gone(address: str) -> PeerLoss:
+            return PeerLoss(silent=True, retract=retract)
+
+        def retract() -> None:
+            nonlocal retracted
+            retracted += 1
+
+        async def could_lead() -> bool:
+            nonlocal asked
+            asked += 1
+            return reached[0]
+
+        candidate = election(stage.host, second, "m1", gone=gone, could_lead=could_lead)
+        running = asyncio.get_running_loop().create_task(candidate.elected(lambda: 10))
+        await eventually(lambda: retracted == 2)
+        assert asked - retracted <= 1, "once in each silence"
+        assert await leader_of(first, PATH) == Candidate("m0", "m0:1", 9)
+        reached[0] = True
+        await asyncio.wait_for(running, 10)
+        assert await leader_of(first, PATH) == Candidate("m1", "m1:1", 10)
+
+    play(body)
+
+
+def test_a_candidate_asks_no_bookie_before_it_deposes_a_leader_that_has_ended() -> None:
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        assert await election(stage.host, first, "m0").create_leader_node(9)
+
+        async def could_lead() -> bool:
+            raise AssertionError("the leader is gone for certain")
+
+        await asyncio.wait_for(election(stage.host, second, "m1", gone=gone_at_once, could_lead=could_lead).elected(lambda: 10), 10)
+        assert await leader_of(first, PATH) == Candidate("m1", "m1:1", 10)
 
     play(body)

@@ -7,13 +7,16 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 import pytest
 
-from tests.unit.log.fake import SMALL, Stage, play
+from tests.unit.log.fake import SMALL, Stage, StoredLedger, play
 from tests.unit.replica.counter_rig import Counter
+from tests.unit.replica.election_rig import SilentTree
 from tests.waiting import eventually
-from triplicate.errors import Diverged, EnvironmentFault, FormatError, LogFenced, NotEnoughBookies
+from triplicate.errors import Diverged, EnvironmentFault, FormatError, LogFenced, NotEnoughBookies, OutcomeUnknown
+from triplicate.ledger import LedgerState
 from triplicate.log import LogEntry, Logs
 from triplicate.metadata import MemoryTree, RenewingTree, Tree
 from triplicate.replica import STANDS_AT, UNREADABLE, Candidate, Election, Replica, ReplicaSettings, Role, candidates_of, leader_of
@@ -386,6 +389,81 @@ def test_a_deposed_leader_whose_log_does_not_answer_gives_way() -> None:
             ledger.held = []  # Its bookies are not reached, and their answers neither, that another writer has fenced the ledger.
         await cut_off.tree.delete(f"{PATH}/leader")
         await cut_off.until(Role.FOLLOWER)
+
+    group(0, scene)
+
+
+async def isolated_leader(stage: Stage, members: list[Member], confirm_lead_s: float = 0.05) -> tuple[Member, SilentTree]:
+    """A leader whose metadata can be silenced."""
+    logs = stage.logs()
+    tree = SilentTree(logs.client.metadata.tree)
+    stage.client_of(logs).metadata.tree = cast("Tree", tree)
+    stage.client_of(logs).add_timeout_s = 0.5
+    member = Member(stage, "m0", [], logs=Logs(logs.client, logs.settings), settings=replace(QUICK, confirm_lead_s=confirm_lead_s))
+    members.append(member)
+    await member.until(Role.LEADER)
+    return member, tree
+
+
+def hold_acknowledgements(stage: Stage) -> StoredLedger:
+    """No bookie acknowledges anything from now on. Returns the open ledger."""
+    (ledger,) = [ledger for ledger in stage.bookies.ledgers.values() if ledger.metadata.state is LedgerState.OPEN and ledger.entries]
+    ledger.held = []
+    return ledger
+
+
+@pytest.mark.parametrize("writes", [True, False], ids=["writing", "idle"])
+def test_a_leader_that_neither_metadata_nor_log_answer_gives_way(monkeypatch: pytest.MonkeyPatch, writes: bool) -> None:
+    monkeypatch.setattr("triplicate.replica.election.CANDIDATE_CHECK_S", 0.05)
+
+    async def scene(stage: Stage, members: list[Member]) -> None:
+        cut_off, tree = await isolated_leader(stage, members)
+        hold_acknowledgements(stage)
+        tree.answers.clear()
+        appended = asyncio.get_running_loop().create_task(cut_off.machine.write(b"x")) if writes else None
+        await cut_off.until(Role.FOLLOWER)
+        if appended is not None:
+            with pytest.raises(OutcomeUnknown):
+                await appended
+        tree.answers.set()
+
+    group(0, scene)
+
+
+def test_a_leader_with_a_slow_log_leads_on_while_the_metadata_do_not_answer() -> None:
+    async def scene(stage: Stage, members: list[Member]) -> None:
+        slow, tree = await isolated_leader(stage, members)
+        stage.client_of(slow.logs).add_timeout_s = 60.0
+        ledger = hold_acknowledgements(stage)
+        tree.answers.clear()
+        appended = asyncio.get_running_loop().create_task(slow.machine.write(b"x"))
+        await eventually(lambda: len(ledger.held or []) >= 2)  # The entry, and the question whether the log still answers.
+        await asyncio.sleep(0.2)
+        held, ledger.held = ledger.held or [], None
+        for future, entry_id in held:
+            future.set_result(entry_id)
+        await appended
+        tree.answers.set()
+        await slow.machine.write(b"y")
+        assert slow.roles[-1] is Role.LEADER
+        assert slow.machine.led == [0]
+
+    group(0, scene)
+
+
+def test_a_leader_that_the_log_answers_leads_on_without_the_metadata() -> None:
+    async def scene(stage: Stage, members: list[Member]) -> None:
+        lonely, tree = await isolated_leader(stage, members, confirm_lead_s=20.0)
+        stage.client_of(lonely.logs).add_timeout_s = 0.01
+        tree.answers.clear()
+        writer = lonely.machine.writer
+        assert writer is not None
+        ledger = stage.bookies.ledger(writer.ledger_id)
+        lonely.replica._in_doubt.set()
+        entries = len(ledger.entries)
+        await eventually(lambda: len(ledger.entries) >= entries + 3)  # It asks its log again and again.
+        assert lonely.roles[-1] is Role.LEADER
+        tree.answers.set()
 
     group(0, scene)
 

@@ -174,6 +174,7 @@ WARNINGS = frozenset(
         "replica.snapshot_failed",
         "replica.snapshot_not_loaded",
         "replica.snapshots_unreadable",
+        "replica.too_few_bookies",
         "security.certificate_not_renewed",
         "security.tokens_not_renewed",
         "security.users_not_renewed",

@@ -39,7 +39,7 @@ class HostedStore(HostedCopy[ReplicatedStore, StoreInfo]):
             metrics=parts.metrics,
             lease_s=info.lease_ms / 1000,
         )
-        store.find_leader = lambda: self.leader
+        store.find_leader = lambda: self.leader_for_clients
         return store
 
     def _entry_changed(self, entry: StoreInfo) -> None:

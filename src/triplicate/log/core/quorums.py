@@ -1,11 +1,11 @@
-"""How many copies a segment gets, and which segments have fewer than their log asks for."""
+"""How many copies a segment gets, which segments have fewer than their log asks for, and which bookies a take-over needs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from triplicate.config.log_settings import LogSettings
-from triplicate.ledger import LedgerMetadata
+from triplicate.ledger import LedgerMetadata, absent_answers_needed, is_covered
 from triplicate.log.core.head import Quorums
 
 
@@ -56,3 +56,24 @@ def degraded_quorums(log: LogSettings) -> Quorums | None:
     """The quorums that the list records for a segment that continued without a bookie of its ensemble: an entry may have only as many
     copies as the ack quorum. None if that is the write quorum."""
     return Quorums(log.ensemble_size, log.ack_quorum) if log.ack_quorum < log.write_quorum else None
+
+
+def suffice_for_take_over(open_segment: LedgerMetadata, ack_quorum: int, answered: Collection[str]) -> bool:
+    """Whether the bookies that answer suffice to lead a log: its open segment can be recovered, and entries that follow be acknowledged.
+
+    The recovery alone needs fewer bookies than an ack quorum where that is more than half of the copies. A process that is cut off with
+    the bookie on its own machine would then seem to be able to lead.
+
+    Args:
+        ack_quorum: of the segment that follows.
+        answered: bookies that have answered, also others than those of the open segment.
+    """
+    ensemble = open_segment.last_segment.ensemble
+    silent = [position for position, bookie_id in enumerate(ensemble) if bookie_id not in answered]
+    is_recoverable = is_covered(silent, len(ensemble), open_segment.write_quorum, open_segment.ack_quorum)
+    return is_recoverable and len(answered) >= ack_quorum
+
+
+def others_may_be_needed(open_segment: LedgerMetadata, ack_quorum: int) -> bool:
+    """Whether the bookies with which the open segment can be recovered may be fewer than the ack quorum of the one that follows."""
+    return absent_answers_needed(open_segment.write_quorum, open_segment.ack_quorum) < ack_quorum

@@ -60,6 +60,7 @@ class PendingEntry(Generic[Waiter]):
         has_readers: whether the entry is worth a no-op behind it; False for a no-op.
         first_offset: offset of its first record; assigned by the machine, final once it is acknowledged.
         entry_id: in its segment; -1 until it is sent.
+        queued_at: seconds of the caller's monotonic clock.
     """
 
     encoded: EncodedEntry
@@ -68,6 +69,7 @@ class PendingEntry(Generic[Waiter]):
     has_readers: bool = True
     first_offset: int = -1
     entry_id: int = -1
+    queued_at: float = 0.0
 
     @property
     def end_offset(self) -> int:
@@ -312,6 +314,12 @@ class WriterMachine(Generic[Waiter]):
     def is_idle(self) -> bool:
         """Whether nothing is queued or in flight."""
         return not self._in_flight and not self._queue
+
+    @property
+    def waits_since(self) -> float | None:
+        """When the oldest entry was queued that is not acknowledged; None if there is none."""
+        oldest = self._in_flight or self._queue
+        return oldest[0].queued_at if oldest else None
 
     @property
     def is_drained(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from triplicate.ledger import DigestType, Entry, LedgerMetadata
@@ -131,6 +131,10 @@ class LedgerClient(Protocol):
     def min_ack_domains(self) -> int:
         """Least number of fault domains in which an entry is acknowledged; 1: any ack quorum."""
 
+    @property
+    def add_timeout_s(self) -> float:
+        """A bookie that has not answered an add within this time has failed, in seconds."""
+
     async def create(
         self,
         *,
@@ -148,6 +152,9 @@ class LedgerClient(Protocol):
 
     async def delete(self, ledger_id: int, *, version: int | None = ..., checks: Sequence[TreeOperation] = ...) -> None:
         """Delete a ledger at a version of its metadata node, together with checks. Raises BadVersion if one of them fails."""
+
+    async def bookies_answer(self, ledger_id: int, bookie_ids: Sequence[str], suffices: Callable[[Collection[str]], bool], /) -> bool:
+        """Whether those of the bookies that answer suffice. Nothing is fenced."""
 
     def ledger_ids(self) -> AsyncIterator[int]: ...
 

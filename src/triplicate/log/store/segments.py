@@ -1,16 +1,25 @@
-"""The ledgers of segments: creating one, and recovering and counting one that another writer left open."""
+"""The ledgers of segments: creating one, recovering and counting one that another writer left open, and whether that is possible."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.errors import ArgumentError, NoSuchLedger, NotEnoughBookies
 from triplicate.ledger import DigestType
-from triplicate.log.core.head import LogSegment, Quorums, closed_segment
+from triplicate.log.core.head import Head, LogSegment, Quorums, closed_segment
 from triplicate.log.core.payload import EntryHeader, decode_header
-from triplicate.log.core.quorums import degraded_quorums, full_quorums, placeable_copies, quorums_for, reduced_quorums
+from triplicate.log.core.quorums import (
+    degraded_quorums,
+    full_quorums,
+    others_may_be_needed,
+    placeable_copies,
+    quorums_for,
+    reduced_quorums,
+    suffice_for_take_over,
+)
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient, LedgerView
 from triplicate.metadata import BookieServiceInfo, machine_of
 from triplicate.runtime import fault_point
@@ -118,6 +127,24 @@ async def recover_segment(client: LedgerClient, settings: LogClientSettings, log
     if view.missing_bookies and counted.reduced is None:
         return replace(counted, reduced=degraded_quorums(log))
     return counted
+
+
+async def can_recover(client: LedgerClient, head: Head) -> bool:
+    """Whether enough bookies answer this process to recover the open segment of a log, and to acknowledge entries of the next one.
+
+    Nothing is fenced. Also true for a log without an open segment, where there is nothing to recover.
+
+    Raises:
+        NoSuchLedger: the ledger of the open segment is gone.
+    """
+    if head.open is None:
+        return True
+    segment, ack_quorum = await client.metadata_of(head.open.ledger_id), head.settings.ack_quorum
+    bookie_ids = list(segment.last_segment.ensemble)
+    if others_may_be_needed(segment, ack_quorum):
+        others = [bookie_id for bookie_id in sorted(await client.metadata.bookies.writable()) if bookie_id not in bookie_ids]
+        bookie_ids += others[:ack_quorum]
+    return await client.bookies_answer(head.open.ledger_id, bookie_ids, partial(suffice_for_take_over, segment, ack_quorum))
 
 
 async def count_segment(view: LedgerView, segment: LogSegment) -> LogSegment:

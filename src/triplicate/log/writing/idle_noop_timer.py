@@ -27,11 +27,15 @@ class IdleNoopTimer:
         """Where entries are frequent, wait for the next one up to `longest_s` seconds. Batches of `LogWriter.append` do not count."""
         self._delay = NoopDelay(self._usual_s, longest_s)
 
-    def appended(self) -> None:
+    def appended(self, now: float) -> None:
         """An entry was appended, which makes the records before it readable. Those of the entry itself are scheduled for when it is
-        acknowledged."""
+        acknowledged.
+
+        Args:
+            now: seconds of the monotonic clock.
+        """
         if self._delay is not None:
-            self._delay.appended(self._clock.monotonic())
+            self._delay.appended(now)
             self.cancel()
 
     def schedule(self) -> None:

@@ -351,10 +351,11 @@ class LogWriter(WriterState):
             if failure is not None:
                 self._window.release(1, size_bytes)
                 raise failure  # The ledger has refused the records before.
+        now = self._clock.monotonic()
         if has_readers:
-            self.idle_noop.appended()
+            self.idle_noop.appended(now)
         future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
-        self._machine.enqueue(PendingEntry(encoded, future, size_bytes, has_readers))
+        self._machine.enqueue(PendingEntry(encoded, future, size_bytes, has_readers, queued_at=now))
         self._perform()
         return future
 
@@ -370,7 +371,7 @@ class LogWriter(WriterState):
             self._refuse(builder, error)
             return
         self._window.occupy(1, 0)
-        self._machine.enqueue(PendingEntry(encoded, builder.future, builder.size_bytes))
+        self._machine.enqueue(PendingEntry(encoded, builder.future, builder.size_bytes, queued_at=self._clock.monotonic()))
         self._perform()
 
     def _refuse(self, builder: EntryBuilder, error: Exception) -> None:
@@ -462,7 +463,7 @@ class LogWriter(WriterState):
         """Append a no-op once: an entry behind the last record makes that record readable."""
         if self._machine.has_unreadable and self._builder is None:
             self._window.occupy(1, 0)
-            self._machine.enqueue(PendingEntry(NOOP, None, 0, has_readers=False))
+            self._machine.enqueue(PendingEntry(NOOP, None, 0, has_readers=False, queued_at=self._clock.monotonic()))
             self._perform()
 
     def _stop(self, command: StopWriter[Waiter]) -> None:

@@ -28,6 +28,15 @@ class WriterState:
         """Offset after the last acknowledged record."""
         return self._machine.acknowledged_offset
 
+    def waited_s(self, now: float) -> float:
+        """For how long the oldest entry has waited for its acknowledgement, in seconds; 0 if none waits.
+
+        Args:
+            now: seconds of the monotonic clock.
+        """
+        since = self._machine.waits_since
+        return 0.0 if since is None else now - since
+
     @property
     def ledger_id(self) -> int:
         """The open segment's ledger."""

@@ -64,7 +64,7 @@ class HostedDatabase(HostedCopy[SqlDatabase, DatabaseInfo]):
         sources = LiveSources(node.host, node.client, logs, database, settings.node_id, self._entry_path, info.log)
         database.activity.sources.update(sources.by_table())
         database.links.find_past = lambda point: self._parts.past.open(source_of(self.info), database, point)
-        database.links.find_leader = lambda: self.leader.address if self.leader is not None else None
+        database.links.find_leader = lambda: leader.address if (leader := self.leader_for_clients) is not None else None
         database.progress.find_end = lambda: logs.written_end(info.log)
         return database
 
