@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from triplicate.sql.backup.core.manifest import Manifest
 from triplicate.sql.backup.core.part_cipher import BackupKey
 from triplicate.sql.backup.core.target import Target
 from triplicate.sql.backup.past_copy import PastCopies
+from triplicate.sql.backup.pg_dump import is_pg_dump, load_pg_dump
 from triplicate.sql.backup.plain_files import adopt_plain, make_plain
 from triplicate.sql.backup.sql_dump import write_dump
 from triplicate.sql.backup.sqlite_dump import is_sqlite_dump, load_sqlite_dump
@@ -196,11 +198,16 @@ def _rename(host: Host, work: str, path: str) -> None:
     host.disk.sync_directory(os.path.dirname(path))
 
 
-async def import_database(client: Client, logs: Logs, path: str, new: NewDatabase, work_folder: str) -> DatabaseInfo:
-    """Make a database of a plain SQLite file, or of the text that ``.dump`` of the sqlite3 shell writes. The file is not changed.
+async def import_database(
+    client: Client, logs: Logs, path: str, new: NewDatabase, work_folder: str, *, remark: Callable[[str], None] | None = None
+) -> DatabaseInfo:
+    """Make a database of a plain SQLite file, or of the text that ``.dump`` of the sqlite3 shell or PostgreSQL's ``pg_dump`` writes.
+
+    The file is not changed.
 
     Args:
         path: absolute. work_folder: an empty folder for copies of the file.
+        remark: is told what of a dump of PostgreSQL's was left out, if anything was.
 
     Raises:
         SqlError: 42P04, the name is in use. ArgumentError: the file has definitions or values that a database refuses; they are named.
@@ -214,6 +221,11 @@ async def import_database(client: Client, logs: Logs, path: str, new: NewDatabas
         if await on_disk(worker, is_sqlite_dump, client.host, path):
             await on_disk(worker, load_sqlite_dump, client.host, path, dumped)
             source = dumped
+        elif await on_disk(worker, is_pg_dump, client.host, path):
+            left_out = await on_disk(worker, load_pg_dump, client.host, path, dumped)
+            source = dumped
+            if left_out and remark is not None:
+                remark(f"left out: {', '.join(f'{count} {kind}' for kind, count in left_out.items())}")
         await on_disk(worker, adopt_plain, client.host, source, work, identity, path)
         return await create_from_file(client, logs, work, identity, new)
     finally:
