@@ -9,8 +9,8 @@ import apsw
 
 from triplicate.errors import EnvironmentFault, SqlError
 from triplicate.sql.backup.core.dump_definitions import check_schema
-from triplicate.sql.backup.core.dump_inserts import DEFAULT, InsertHead, InsertRow, insert_rows, parse_insert
-from triplicate.sql.backup.core.dump_tables import Refusal, described
+from triplicate.sql.backup.core.dump_inserts import Default, InsertHead, InsertRow, insert_rows, parse_insert
+from triplicate.sql.backup.core.dump_tables import DumpRefusal, described
 from triplicate.sql.backup.core.dump_text import DumpStatement
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.lexer import quote, statement_of
@@ -29,7 +29,7 @@ _GENERATED = "select name from pragma_table_xinfo(?, 'main') where hidden in (2,
 class RowRefused(Exception):
     """A row was refused. It ends the import."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: DumpRefusal) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
 
@@ -57,7 +57,9 @@ class RowStore:
     def __init__(self, connection: apsw.Connection, table: str, columns: Sequence[str] | None) -> None:
         found = columns_of(connection, table)
         if found is None:
-            raise SqlError("42P01", f'table "{table}" is not created in this text', hint="dump the definitions as well, without --data-only")
+            raise SqlError(
+                "42P01", f'table "{table}" is not created in this text', hint="dump the definitions as well, without --data-only"
+            )
         generated = {str(name) for (name,) in connection.execute(_GENERATED, (table,))}
         given = [name for name, _ in found] if columns is None else list(columns)
         self.table = table
@@ -91,14 +93,14 @@ class RowStore:
         except (apsw.Error, SqlError) as error:
             reason = described(error) if isinstance(error, SqlError) else str(error)
             line = lines[len(rows) - length_hint(remaining) - 1]
-            raise RowRefused(Refusal(line, f"table {self.table}: {reason}")) from None
+            raise RowRefused(DumpRefusal(line, f"table {self.table}: {reason}")) from None
 
     def fields(self, row: InsertRow) -> list[str | None]:
         """The fields of a row of INSERT, without those of generated columns. Raises SqlError: it has others, or DEFAULT elsewhere."""
         if len(row.fields) != self._width:
             raise SqlError("42601", f"the row has {len(row.fields)} values, {self._width} belong there", position=row.start + 1)
         fields = [one for index, one in enumerate(row.fields) if index not in self._defaults]
-        texts = [one for one in fields if not isinstance(one, type(DEFAULT))]
+        texts = [one for one in fields if not isinstance(one, Default)]
         if len(texts) != len(self.columns):
             raise SqlError("0A000", "DEFAULT stands for the value of a column that is not generated", position=row.start + 1)
         return texts
@@ -149,7 +151,7 @@ class RowLoader:
                 take(reader.feed(block))
             take(reader.finish())
         except SqlError as error:
-            raise RowRefused(Refusal(0, f"{error.context}: {described(error)}")) from None
+            raise RowRefused(DumpRefusal(0, f"{error.context}: {described(error)}")) from None
 
     def insert(self, statement: DumpStatement) -> None:
         """Take the rows of an INSERT. Raises as `copy`."""
@@ -170,7 +172,7 @@ class RowLoader:
         except SqlError as error:
             if error.position is not None:
                 line += text.count("\n", place, error.position - 1)
-            raise RowRefused(Refusal(line, described(error))) from None
+            raise RowRefused(DumpRefusal(line, described(error))) from None
 
     def flush(self) -> None:
         """Store the rows of INSERT that were taken. Raises as `copy`."""
@@ -181,7 +183,7 @@ class RowLoader:
         try:
             rows = list(store.converter(CopyPlace(store.table, statement="INSERT into")).convert(CopyRows(batch, lines)))
         except SqlError as error:
-            raise RowRefused(Refusal(0, f"{error.context}: {described(error)}")) from None
+            raise RowRefused(DumpRefusal(0, f"{error.context}: {described(error)}")) from None
         store.store(rows, lines)
 
     def _store_of(self, head: InsertHead) -> RowStore:

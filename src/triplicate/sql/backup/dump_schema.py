@@ -9,7 +9,7 @@ import apsw
 from triplicate.errors import SqlError
 from triplicate.sql.backup.core.dump_definitions import DumpDefinitions, LaterDefinition
 from triplicate.sql.backup.core.dump_expressions import is_text_type, without_plain_casts
-from triplicate.sql.backup.core.dump_tables import Refusal, described, folded_name
+from triplicate.sql.backup.core.dump_tables import DumpRefusal, described, folded_name
 from triplicate.sql.core.lexer import Statement, quote, statement_of
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.ddl.parts import at, closing, past_words, refuse
@@ -22,22 +22,22 @@ from triplicate.sql.storage.sqlite_schema import columns_of
 _VIEW_HINT = "leave it out with `pg_dump --exclude-table={}`, and create it in other words later"
 
 
-def make_tables(connection: apsw.Connection, definitions: DumpDefinitions) -> list[Refusal]:
+def make_tables(connection: apsw.Connection, definitions: DumpDefinitions) -> list[DumpRefusal]:
     """Make the tables; returns what is refused."""
-    refusals: list[Refusal] = []
+    refusals: list[DumpRefusal] = []
     for table in definitions.tables.values():
         try:
             connection.execute(table.definition())
         except SqlError as error:
             refusals += table.refusals(error)
         except apsw.Error as error:
-            refusals.append(Refusal(table.line, f"CREATE TABLE {table.name}: {error}"))
+            refusals.append(DumpRefusal(table.line, f"CREATE TABLE {table.name}: {error}"))
     return refusals
 
 
-def make_indexes(connection: apsw.Connection, definitions: DumpDefinitions) -> list[Refusal]:
+def make_indexes(connection: apsw.Connection, definitions: DumpDefinitions) -> list[DumpRefusal]:
     """Make the indexes; returns what is refused."""
-    refusals: list[Refusal] = []
+    refusals: list[DumpRefusal] = []
     for index in definitions.indexes:
         try:
             connection.execute(_index(connection, index.statement))
@@ -46,9 +46,9 @@ def make_indexes(connection: apsw.Connection, definitions: DumpDefinitions) -> l
     return refusals
 
 
-def make_views(connection: apsw.Connection, definitions: DumpDefinitions) -> list[Refusal]:
+def make_views(connection: apsw.Connection, definitions: DumpDefinitions) -> list[DumpRefusal]:
     """Make the views, each behind those that it reads; returns what is refused."""
-    refusals: list[Refusal] = []
+    refusals: list[DumpRefusal] = []
     waiting = dict(definitions.views)
     refused: set[str] = set()
     while waiting:
@@ -80,9 +80,9 @@ def set_counters(connection: apsw.Connection, counters: dict[str, int]) -> None:
         connection.execute("update sqlite_sequence set seq = max(seq, ?2) where name = ?1", (table, last))
 
 
-def _refused(definition: LaterDefinition, subject: str, error: SqlError | apsw.Error, hint: str = "") -> Refusal:
+def _refused(definition: LaterDefinition, subject: str, error: SqlError | apsw.Error, hint: str = "") -> DumpRefusal:
     reason = described(error) if isinstance(error, SqlError) else str(error)
-    return Refusal(definition.line, f"{subject}: {reason}" + (f" ({hint})" if hint else ""))
+    return DumpRefusal(definition.line, f"{subject}: {reason}" + (f" ({hint})" if hint else ""))
 
 
 def _index(connection: apsw.Connection, statement: Statement) -> str:

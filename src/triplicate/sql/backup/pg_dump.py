@@ -1,7 +1,8 @@
 """A plain dump of PostgreSQL's ``pg_dump``, loaded into a SQLite file as a database would store it. All functions block.
 
-The text is read twice: first its definitions, because ``pg_dump`` writes keys behind the data, then the data. Indexes are made last. Foreign
-keys are not checked here: tables come in the order of their names, so the whole content is checked when the file becomes a database.
+The text is read twice: first its definitions, because ``pg_dump`` writes keys behind the data, then the data. Indexes are made last.
+Foreign keys are not checked here: tables come in the order of their names, so the whole content is checked when the file becomes a
+database.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import apsw
 from triplicate.errors import ArgumentError, EnvironmentFault, SqlError
 from triplicate.runtime import Host
 from triplicate.sql.backup.core.dump_definitions import DumpDefinitions
-from triplicate.sql.backup.core.dump_tables import Refusal, described
+from triplicate.sql.backup.core.dump_tables import DumpRefusal, described
 from triplicate.sql.backup.core.dump_text import MARKED_BYTES, begins_pg_dump, unreadable_form
 from triplicate.sql.backup.dump_reader import DumpReader
-from triplicate.sql.backup.dump_rows import RowLoader, RowRefused, parse_copy_in
+from triplicate.sql.backup.dump_rows import RowLoader, RowRefused
 from triplicate.sql.backup.dump_schema import make_indexes, make_tables, make_views, set_counters
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.storage.sqlite_copy import check_room, delete_file
@@ -125,10 +126,10 @@ def _load(host: Host, connection: apsw.Connection, reader: DumpReader, path: str
     except RowRefused as refused:
         _raise(path, [refused.refusal])
     except SqlError as error:
-        _raise(path, [Refusal(line, described(error))])
+        _raise(path, [DumpRefusal(line, described(error))])
 
 
-def _raise(path: str, refusals: list[Refusal]) -> None:
+def _raise(path: str, refusals: list[DumpRefusal]) -> None:
     if not refusals:
         return
     ordered = sorted(refusals)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 
@@ -217,6 +217,7 @@ async def import_database(
     identity = client.host.entropy.stream("sql.import").randbytes(16)
     worker = client.host.new_worker("sql-import")
     work, dumped, source = os.path.join(work_folder, _WORK_NAME), os.path.join(work_folder, _DUMPED_NAME), path
+    left_out: Mapping[str, int] = {}
     try:
         if await on_disk(worker, is_sqlite_dump, client.host, path):
             await on_disk(worker, load_sqlite_dump, client.host, path, dumped)
@@ -224,10 +225,11 @@ async def import_database(
         elif await on_disk(worker, is_pg_dump, client.host, path):
             left_out = await on_disk(worker, load_pg_dump, client.host, path, dumped)
             source = dumped
-            if left_out and remark is not None:
-                remark(f"left out: {', '.join(f'{count} {kind}' for kind, count in left_out.items())}")
         await on_disk(worker, adopt_plain, client.host, source, work, identity, path)
-        return await create_from_file(client, logs, work, identity, new)
+        info = await create_from_file(client, logs, work, identity, new)
+        if left_out and remark is not None:
+            remark(f"left out: {', '.join(f'{count} {kind}' for kind, count in left_out.items())}")
+        return info
     finally:
         for file in (work, dumped):
             await shielded(on_disk(worker, delete_file, client.host, file))

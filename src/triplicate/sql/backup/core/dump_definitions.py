@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
 from triplicate.sql.backup.core.dump_expressions import without_plain_casts
-from triplicate.sql.backup.core.dump_tables import Addition, DumpedTable, Refusal, described, folded_name
+from triplicate.sql.backup.core.dump_tables import Addition, DumpedTable, DumpRefusal, described, folded_name
 from triplicate.sql.backup.core.dump_text import DumpStatement
 from triplicate.sql.core.lexer import Statement, Token, statement_of
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
@@ -23,12 +23,15 @@ _EXTENSIONS = ("plpgsql", "uuid-ossp", "pgcrypto")
 """They have functions only. Definitions that call one that is not there are refused by themselves."""
 _ENCODINGS = ("utf8", "utf-8", "unicode", "sql_ascii")
 _STORAGE = {
-    ("SET", "STATISTICS"), ("SET", "STORAGE"), ("SET", "COMPRESSION"), ("SET", "("), ("CLUSTER", "ON"), ("SET", "WITHOUT"), ("REPLICA", "IDENTITY"),
-    ("ENABLE", "TRIGGER"), ("DISABLE", "TRIGGER"), ("SET", "TABLESPACE"), ("SET", "ACCESS"), ("SET", "LOGGED"),
+    ("SET", "STATISTICS"), ("SET", "STORAGE"), ("SET", "COMPRESSION"), ("SET", "("), ("SET", "WITHOUT"), ("SET", "TABLESPACE"),
+    ("SET", "ACCESS"), ("SET", "LOGGED"), ("CLUSTER", "ON"), ("REPLICA", "IDENTITY"), ("ENABLE", "TRIGGER"), ("DISABLE", "TRIGGER"),
 }  # fmt: skip
 """Actions of ALTER TABLE that change neither rows nor constraints."""
 _SEQUENCE_HINT = "a serial or identity column that is the primary key has one"
 _OF_SEVERAL = "several databases in one text: dump each with `pg_dump --format=plain`"
+_SUBJECT_END = re.compile(r"\n|\(| AS | RETURNS | WITH | FOR ")
+"""What ends the name of an object in the first line of CREATE and ALTER."""
+_SUBJECT_CHARACTERS = 100
 _RESTORED_STATISTICS = re.compile(r"pg_restore_\w+_stats\Z")
 
 
@@ -69,7 +72,7 @@ class DumpDefinitions:
     views: dict[str, LaterDefinition] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[DumpRefusal] = field(default_factory=list)
     _sequences: dict[str, _Sequence] = field(default_factory=dict)
 
     def add(self, dumped: DumpStatement) -> None:
@@ -82,7 +85,7 @@ class DumpDefinitions:
             if statement.tokens:
                 self._take(dumped.line, statement)
         except SqlError as error:
-            self.refusals.append(Refusal(dumped.line, described(error)))
+            self.refusals.append(DumpRefusal(dumped.line, described(error)))
 
     def finish(self) -> None:
         """Make the sequences the counters of their tables."""
@@ -91,7 +94,7 @@ class DumpDefinitions:
         for name, sequence in self._sequences.items():
             if len(sequence.users) != 1:
                 fault = "the default of several columns" if sequence.users else "the default of no column"
-                self.refusals.append(Refusal(sequence.line, f"sequence {name} is {fault}, which is not supported ({_SEQUENCE_HINT})"))
+                self.refusals.append(DumpRefusal(sequence.line, f"sequence {name} is {fault}, which is not supported ({_SEQUENCE_HINT})"))
                 continue
             table_name, _ = sequence.users[0]
             last = sequence.start - 1 if sequence.last is None else sequence.last
@@ -165,7 +168,10 @@ class DumpDefinitions:
         elif _RESTORED_STATISTICS.match(name):
             self.left_out["STATISTICS"] += 1
         else:
-            raise refuse("a large object" if name.startswith("lo") else f"SELECT {name}", "keep its bytes in a column of type bytea" if name.startswith("lo") else None)
+            raise refuse(
+                "a large object" if name.startswith("lo") else f"SELECT {name}",
+                "keep its bytes in a column of type bytea" if name.startswith("lo") else None,
+            )
 
     def _set_counter(self, arguments: list[list[Token]]) -> None:
         name, value = _sequence_name(arguments[0]), int(at(arguments[1], 0).text)
@@ -203,8 +209,7 @@ class DumpDefinitions:
             case "STATISTICS":
                 self.left_out["STATISTICS"] += 1
             case _:
-                rewrite_definition(statement)
-                raise refuse(f"CREATE {kind}")
+                raise _refused(statement)
 
     def _create_sequence(self, line: int, tokens: Tokens) -> None:
         name, index = _name_at(tokens, 2)
@@ -231,8 +236,7 @@ class DumpDefinitions:
         elif kind == "TABLE":
             self._alter_table(line, statement)
         else:
-            rewrite_definition(statement)
-            raise refuse(f"ALTER {kind}")
+            raise _refused(statement)
 
     def _alter_table(self, line: int, statement: Statement) -> None:
         tokens = statement.tokens
@@ -300,7 +304,7 @@ class DumpDefinitions:
             try:
                 self._use_sequence(_sequence_name(tokens[index + 2 :]), table.name, name)
             except SqlError as error:
-                self.refusals.append(Refusal(line, described(error)))
+                self.refusals.append(DumpRefusal(line, described(error)))
             table.additions.append(Addition(line, "identity", name, _IDENTITY))
 
     def _drop(self, statement: Statement) -> None:
@@ -313,8 +317,22 @@ class DumpDefinitions:
         self.left_out["DROP"] += 1
 
 
+def _refused(statement: Statement) -> SqlError:
+    """The error of a statement that a database refuses, which names the object."""
+    subject = _SUBJECT_END.split(statement.sql, 1)[0].strip()[:_SUBJECT_CHARACTERS]
+    try:
+        rewrite_definition(statement)
+    except SqlError as error:
+        kind = error.message.removesuffix(" is not supported")
+        message = f"{subject} is not supported" if subject.startswith(kind) else f"{subject}: {error.message}"
+        return SqlError(error.sqlstate, message, hint=error.hint)
+    return refuse(subject)
+
+
 def _other_schema(name: str) -> SqlError:
-    return SqlError("3F000", f'schema "{name}" is not supported', hint="there is one schema, public: dump it with `pg_dump --schema=public`")
+    return SqlError(
+        "3F000", f'schema "{name}" is not supported', hint="there is one schema, public: dump it with `pg_dump --schema=public`"
+    )
 
 
 def check_schema(name: str) -> None:

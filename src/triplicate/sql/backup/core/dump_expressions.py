@@ -35,10 +35,9 @@ def without_plain_casts(statement: Statement, text_columns: Collection[str] = ()
         elif before.text == ")":
             opening = _opening(tokens, index - 1)
             inner = tokens[opening + 1 : index - 1]
-            if _is_array(inner) and at(tokens, end).text == ")" and at(tokens, opening - 1).text == "(":
-                edits.remove([tokens[opening]])
-                edits.remove(tokens[index - 1 : end])
-            elif len(inner) == 1 and inner[0].name in text_columns:
+            if (_is_array(inner) and at(tokens, end).text == ")" and at(tokens, opening - 1).text == "(") or (
+                len(inner) == 1 and inner[0].name in text_columns
+            ):
                 edits.remove([tokens[opening]])
                 edits.remove(tokens[index - 1 : end])
     return statement_of(edits.text()) if edits.edits else statement

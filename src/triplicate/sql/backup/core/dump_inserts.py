@@ -27,7 +27,7 @@ _CONSTANT = re.compile(
 )
 _NEXT_ROW = re.compile(r"\s*+(,)?\s*+(\()?")
 _TAIL = re.compile(r"\s*+(?:ON\s+CONFLICT\s+DO\s+NOTHING\s*+)?\Z", re.IGNORECASE)
-_OPTIONS = ([], ["OVERRIDING", "SYSTEM", "VALUE"], ["OVERRIDING", "USER", "VALUE"])
+_OPTIONS: tuple[list[str], ...] = ([], ["OVERRIDING", "SYSTEM", "VALUE"], ["OVERRIDING", "USER", "VALUE"])
 
 
 class Default(NamedTuple):

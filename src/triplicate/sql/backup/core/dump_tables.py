@@ -10,13 +10,13 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement, Token, statement_of
 from triplicate.sql.pg.ddl.column_parser import ColumnParts, parse_column
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
-from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, closing, split, type_text
+from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, closing, split, type_text
 from triplicate.sql.pg.rewrite.reserved_words import quote_reserved
 
 _CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "EXCLUDE")
 
 
-class Refusal(NamedTuple):
+class DumpRefusal(NamedTuple):
     """What a database refuses of a dump, and where it is.
 
     Args:
@@ -82,26 +82,26 @@ class DumpedTable:
         """CREATE TABLE for SQLite. Raises SqlError: it is refused; `refusals` finds the lines."""
         return self._rewritten(self.additions)
 
-    def refusals(self, error: SqlError) -> list[Refusal]:
+    def refusals(self, error: SqlError) -> list[DumpRefusal]:
         """Where the table is refused: its columns one by one, or else the first statement with which it is.
 
         Args:
             error: of the whole definition.
         """
-        found: list[Refusal] = []
         try:
             self._rewritten(())
         except SqlError as alone:
-            for item in self._items():
-                if self._is_column(item) and (reason := self._refused_column(item)):
-                    found.append(Refusal(self.line_at(item[0].start), reason))
-            return found or [Refusal(self.line, f"CREATE TABLE {self.name}: {described(alone)}")]
-        for count, addition in enumerate(self.additions, start=1):
+            columns = [(self.line_at(item[0].start), self._refused_column(item)) for item in self._items() if self._is_column(item)]
+            found = [DumpRefusal(line, reason) for line, reason in columns if reason]
+            return found or [DumpRefusal(self.line, f"CREATE TABLE {self.name}: {described(alone)}")]
+        # A key comes before the column that it makes a serial one.
+        additions = sorted(self.additions, key=lambda one: one.kind == "identity")
+        for count, addition in enumerate(additions, start=1):
             try:
-                self._rewritten(self.additions[:count])
+                self._rewritten(additions[:count])
             except SqlError as with_it:
-                return [Refusal(addition.line, f"table {self.name}: {described(with_it)}")]
-        return [Refusal(self.line, f"CREATE TABLE {self.name}: {described(error)}")]
+                return [DumpRefusal(addition.line, f"table {self.name}: {described(with_it)}")]
+        return [DumpRefusal(self.line, f"CREATE TABLE {self.name}: {described(error)}")]
 
     def line_at(self, position: int) -> int:
         return self.line + self.statement.sql.count("\n", 0, position)
