@@ -87,6 +87,8 @@ def _refused(definition: LaterDefinition, subject: str, error: SqlError | apsw.E
 
 def _index(connection: apsw.Connection, statement: Statement) -> str:
     words = [token.upper for token in statement.tokens]
+    if "ON" not in words:
+        raise SqlError("42601", "syntax error at end of input: ON is missing")
     place = past_words(statement.tokens, words.index("ON") + 1, "ONLY")
     place += 2 if at(statement.tokens, place + 1).text == "." else 0
     table = folded_name(at(statement.tokens, place))

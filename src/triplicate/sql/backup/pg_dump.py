@@ -52,8 +52,8 @@ def load_pg_dump(host: Host, text_path: str, path: str) -> Mapping[str, int]:
         ArgumentError: the dump has something that a database does not have, a row is refused, or the text ends too early; the message has
             the numbers of the lines. EnvironmentFault: the disk has no room.
     """
-    definitions = _gather(host, text_path)
     delete_file(host, path)
+    definitions = _gather(host, text_path)
     host.disk.open(path, create=True).close()
     connection = apsw.Connection(path)
     try:

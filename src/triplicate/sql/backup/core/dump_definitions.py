@@ -32,6 +32,7 @@ _OF_SEVERAL = "several databases in one text: dump each with `pg_dump --format=p
 _SUBJECT_END = re.compile(r"\n|\(| AS | RETURNS | WITH | FOR ")
 """What ends the name of an object in the first line of CREATE and ALTER."""
 _SUBJECT_CHARACTERS = 100
+_NUMBER = re.compile(r"-?\d{1,19}", re.ASCII)
 _RESTORED_STATISTICS = re.compile(r"pg_restore_\w+_stats\Z")
 
 
@@ -163,8 +164,8 @@ class DumpDefinitions:
         if name == "setval" and len(arguments) >= 2:
             self._set_counter(arguments)
         elif name == "set_config" and len(arguments) >= 2:
-            if at(arguments[0], 0).string() == "search_path":
-                self._check_path(at(arguments[1], 0).string())
+            if _string(arguments[0]) == "search_path":
+                self._check_path(_string(arguments[1]))
         elif _RESTORED_STATISTICS.match(name):
             self.left_out["STATISTICS"] += 1
         else:
@@ -174,7 +175,7 @@ class DumpDefinitions:
             )
 
     def _set_counter(self, arguments: list[list[Token]]) -> None:
-        name, value = _sequence_name(arguments[0]), int(at(arguments[1], 0).text)
+        name, value = _sequence_name(arguments[0]), _integer([token.text for token in arguments[1]])
         sequence = self._sequences.get(name)
         if sequence is None:
             raise SqlError("42P01", f'relation "{name}" does not exist')
@@ -204,7 +205,7 @@ class DumpDefinitions:
                 self.left_out["CREATE SCHEMA"] += 1
             case "DATABASE" if not self._has_objects():
                 self.left_out["CREATE DATABASE"] += 1
-            case "EXTENSION" if folded_name(tokens[past_words(tokens, 2, "IF", "NOT", "EXISTS")]) in _EXTENSIONS:
+            case "EXTENSION" if folded_name(at(tokens, past_words(tokens, 2, "IF", "NOT", "EXISTS"))) in _EXTENSIONS:
                 self.left_out["CREATE EXTENSION"] += 1
             case "STATISTICS":
                 self.left_out["STATISTICS"] += 1
@@ -220,16 +221,16 @@ class DumpDefinitions:
     def _alter(self, line: int, statement: Statement) -> None:
         tokens = statement.tokens
         words = [token.upper for token in tokens]
-        kind = words[1]
+        kind = at(tokens, 1).upper
         if words[-3:-1] == ["OWNER", "TO"]:
             self.left_out["OWNER TO"] += 1
-        elif kind == "DEFAULT" and words[2] == "PRIVILEGES":
+        elif words[1:3] == ["DEFAULT", "PRIVILEGES"]:
             self.left_out["ALTER DEFAULT PRIVILEGES"] += 1
         elif kind == "DATABASE":
             self.left_out["ALTER DATABASE"] += 1
         elif "DROP" in words and not self._has_objects():
             self.left_out["DROP"] += 1
-        elif kind == "SEQUENCE" and words[-1:] and "OWNED" in words:
+        elif kind == "SEQUENCE" and "OWNED" in words:
             pass  # The default of the column says the same.
         elif kind == "INDEX" and "STATISTICS" in words:
             self.left_out["SET STATISTICS"] += 1
@@ -251,7 +252,7 @@ class DumpDefinitions:
             self.left_out[" ".join(words[:2]).removesuffix(" (")] += 1
             return
         table = self.tables.get(name)
-        if words[:1] == ["ADD"] and words[1:2] != ["COLUMN"]:
+        if words[:1] == ["ADD"] and len(words) > 2 and words[1] != "COLUMN":
             if words[-2:] == ["NOT", "VALID"] or words[-2:] == ["NOT", "ENFORCED"]:
                 raise refuse(f"a constraint that is {' '.join(words[-2:])}", "correct the rows, and validate it before the dump")
             addition = Addition(line, "constraint", "", text[tokens[1].start - tokens[0].start :])
@@ -272,7 +273,7 @@ class DumpDefinitions:
         if tuple(words[:2]) in _STORAGE:
             self.left_out[" ".join(words[:2]).removesuffix(" (")] += 1
             return None
-        if words[:2] == ["SET", "DEFAULT"]:
+        if words[:2] == ["SET", "DEFAULT"] and words[2:]:
             default = tokens[index + 3 :]
             if at(default, 0).upper == "NEXTVAL":
                 self._use_sequence(_sequence_name(default[2:]), name, column)
@@ -353,9 +354,14 @@ def _name_at(tokens: Tokens, index: int) -> tuple[str, int]:
 
 def _sequence_name(tokens: Tokens) -> str:
     """The name in ``'public.s'::regclass``."""
+    return _name_at(statement_of(_string(tokens)).tokens, 0)[0]
+
+
+def _string(tokens: Tokens) -> str:
+    """The text of a constant. Raises SqlError 0A000: it is none."""
     if at(tokens, 0).kind != "string":
-        raise refuse("nextval() or setval() of an expression")
-    return _name_at(statement_of(tokens[0].string()).tokens, 0)[0]
+        raise refuse("an expression as the argument of nextval(), setval() or set_config()")
+    return tokens[0].string()
 
 
 def _start_of(name: str, options: Tokens) -> int:
@@ -375,7 +381,6 @@ def _start_of(name: str, options: Tokens) -> int:
 
 def _integer(words: list[str]) -> int:
     text = "".join(words[:2] if words[:1] == ["-"] else words[:1])
-    try:
-        return int(text)
-    except ValueError:
-        raise SqlError("42601", f"syntax error at or near {text!r}: a number is missing") from None
+    if _NUMBER.fullmatch(text) is None or not -(2**63) <= int(text) < 2**63:
+        raise SqlError("42601", f"syntax error at or near {text!r}: a number of 64 bits is missing")
+    return int(text)

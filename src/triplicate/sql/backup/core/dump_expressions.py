@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from triplicate.sql.core.lexer import Statement, Token, statement_of
-from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, closing, type_end, type_text
+from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, type_end, type_text
 
 _TEXTS = frozenset(("text", "character varying", "varchar", "bpchar", "pg_catalog.text"))
 
@@ -32,8 +32,7 @@ def without_plain_casts(statement: Statement, text_columns: Collection[str] = ()
         before = tokens[index - 1]
         if before.kind == "string" and before.text[0] in "'eE":
             edits.remove(tokens[index:end])
-        elif before.text == ")":
-            opening = _opening(tokens, index - 1)
+        elif before.text == ")" and (opening := _opening(tokens, index - 1)) >= 0:
             inner = tokens[opening + 1 : index - 1]
             if (_is_array(inner) and at(tokens, end).text == ")" and at(tokens, opening - 1).text == "(") or (
                 len(inner) == 1 and inner[0].name in text_columns
@@ -46,7 +45,7 @@ def without_plain_casts(statement: Statement, text_columns: Collection[str] = ()
 def _text_casts(tokens: Tokens) -> Iterator[tuple[int, int]]:
     """(index of ``::``, index after the type) of each cast to text or to an array of texts."""
     for index, token in enumerate(tokens):
-        if token.text == "::":
+        if token.text == "::" and index > 0:
             end = type_end(tokens, index + 1)
             if type_text(tokens[index + 1 : end]).lower().removesuffix("[]").strip() in _TEXTS:
                 yield index, end
@@ -54,8 +53,10 @@ def _text_casts(tokens: Tokens) -> Iterator[tuple[int, int]]:
 
 def _opening(tokens: Tokens, closed: int) -> int:
     """The index of the bracket that is closed at an index; -1 if none is."""
+    depth = 0
     for index in range(closed, -1, -1):
-        if tokens[index].text == "(" and closing(tokens, index) == closed:
+        depth += (tokens[index].text == ")") - (tokens[index].text == "(")
+        if depth == 0:
             return index
     return -1
 
