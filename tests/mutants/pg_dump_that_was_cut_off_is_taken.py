@@ -8,7 +8,6 @@ from triplicate.sql.backup.core.dump_text import StatementSplitter
 
 TESTS = [
     "tests/unit/sql/backup/test_pg_dump.py::test_a_damaged_or_foreign_dump_is_refused_with_its_line",
-    "tests/unit/sql/backup/test_dump_reader.py::test_a_text_that_is_cut_off_or_no_utf_8_is_refused",
 ]
 
 
