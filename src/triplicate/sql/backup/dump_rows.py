@@ -115,16 +115,8 @@ class RowLoader:
         self._batch: list[list[str | None]] = []
         self._lines: list[int] = []
         self._of: RowStore | None = None
-
-    def check_copy(self, statement: DumpStatement) -> None:
-        """Check that a COPY can be loaded. Raises SqlError."""
-        parsed = parse_copy_in(statement)
-        self._store(parsed.table, parsed.columns)
-
-    def check_insert(self, statement: DumpStatement) -> None:
-        """As `check_copy`."""
-        head = parse_insert(statement.text)
-        self._store_of(head)
+        self._head = ""
+        """What stood before the rows of the last INSERT, which most have in common, and where the rows begin."""
 
     def copy(self, statement: DumpStatement, first_line: int, data: Iterator[bytes]) -> None:
         """Store the rows behind a COPY.
@@ -157,12 +149,15 @@ class RowLoader:
         """Take the rows of an INSERT. Raises as `copy`."""
         text, place, line = statement.text, 0, statement.line
         try:
-            head = parse_insert(text)
-            store = self._store_of(head)
+            store = self._of
+            if store is None or not self._head or not text.startswith(self._head):
+                head = parse_insert(text)
+                store = self._store_of(head)
+                self._head = text[: head.end]
             if store is not self._of:
                 self.flush()
                 self._of = store
-            for row in insert_rows(text, head.end):
+            for row in insert_rows(text, len(self._head)):
                 line += text.count("\n", place, row.start)
                 place = row.start
                 self._batch.append(store.fields(row))

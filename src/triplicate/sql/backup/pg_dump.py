@@ -7,7 +7,7 @@ database.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 
 import apsw
@@ -81,8 +81,8 @@ def _gather(host: Host, path: str) -> DumpDefinitions:
         for count, statement in enumerate(reader.statements()):
             match _first_word(statement.text):
                 case "COPY":
-                    for _ in reader.data():
-                        host.step_aside()
+                    for _ in _aside(host, reader.data()):
+                        pass
                 case "INSERT":
                     pass
                 case _:
@@ -91,6 +91,13 @@ def _gather(host: Host, path: str) -> DumpDefinitions:
                 host.step_aside()
     definitions.finish()
     return definitions
+
+
+def _aside(host: Host, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The blocks. Other threads get their turn before each."""
+    for block in blocks:
+        host.step_aside()
+        yield block
 
 
 def _first_word(text: str) -> str:
@@ -117,7 +124,7 @@ def _load(host: Host, connection: apsw.Connection, reader: DumpReader, path: str
             line = statement.line
             match _first_word(statement.text):
                 case "COPY":
-                    loader.copy(statement, reader.line, reader.data())
+                    loader.copy(statement, reader.line, _aside(host, reader.data()))
                 case "INSERT":
                     loader.insert(statement)
             if count % _STEPS == 0:
