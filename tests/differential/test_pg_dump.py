@@ -1,4 +1,4 @@
-"""What PostgreSQL's own pg_dump writes of a database is loaded with the same rows, in each form of a plain dump."""
+"""A database that PostgreSQL's own pg_dump wrote is loaded with the same rows, in each form of a plain dump."""
 
 from __future__ import annotations
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from triplicate.sql.backup import dump_schema
-from triplicate.sql.backup.core import dump_expressions
+from triplicate.sql.backup import dump_expressions, dump_schema
 from triplicate.sql.core.lexer import Statement
 
 TESTS = [
-    "tests/unit/sql/backup/core/test_dump_expressions.py::test_casts_of_texts_to_text_are_removed_and_no_others",
+    "tests/unit/sql/backup/test_dump_expressions.py::test_casts_of_texts_to_text_are_removed_and_no_others",
 ]
 
 

@@ -8,10 +8,10 @@ from operator import length_hint
 import apsw
 
 from triplicate.errors import EnvironmentFault, SqlError
-from triplicate.sql.backup.core.dump_definitions import check_schema
-from triplicate.sql.backup.core.dump_inserts import Default, InsertHead, InsertRow, insert_rows, parse_insert
-from triplicate.sql.backup.core.dump_tables import DumpRefusal, described
 from triplicate.sql.backup.core.dump_text import DumpStatement
+from triplicate.sql.backup.dump_definitions import check_schema
+from triplicate.sql.backup.dump_inserts import Default, InsertHead, InsertRow, insert_rows, parse_insert
+from triplicate.sql.backup.dump_tables import DumpRefusal, described
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.lexer import quote, statement_of
 from triplicate.sql.pg.syntax.copy_statement import CopyFormat, CopyStatement, parse_copy
@@ -116,7 +116,7 @@ class RowLoader:
         self._lines: list[int] = []
         self._of: RowStore | None = None
         self._head = ""
-        """What stood before the rows of the last INSERT, which most have in common, and where the rows begin."""
+        """The text before the rows of the last INSERT, which most have in common. Its length is the position of the first row."""
 
     def copy(self, statement: DumpStatement, first_line: int, data: Iterator[bytes]) -> None:
         """Store the rows behind a COPY.

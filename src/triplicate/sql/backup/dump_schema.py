@@ -7,9 +7,9 @@ import re
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.sql.backup.core.dump_definitions import DumpDefinitions, LaterDefinition
-from triplicate.sql.backup.core.dump_expressions import is_text_type, without_plain_casts
-from triplicate.sql.backup.core.dump_tables import DumpRefusal, described, folded_name
+from triplicate.sql.backup.dump_definitions import DumpDefinitions, LaterDefinition
+from triplicate.sql.backup.dump_expressions import is_text_type, without_plain_casts
+from triplicate.sql.backup.dump_tables import DumpRefusal, described, folded_name
 from triplicate.sql.core.lexer import Statement, quote, statement_of
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.ddl.parts import at, closing, past_words, refuse

@@ -14,12 +14,12 @@ import apsw
 
 from triplicate.errors import ArgumentError, EnvironmentFault, SqlError
 from triplicate.runtime import Host
-from triplicate.sql.backup.core.dump_definitions import DumpDefinitions
-from triplicate.sql.backup.core.dump_tables import DumpRefusal, described
 from triplicate.sql.backup.core.dump_text import MARKED_BYTES, begins_pg_dump, unreadable_form
+from triplicate.sql.backup.dump_definitions import DumpDefinitions
 from triplicate.sql.backup.dump_reader import DumpReader
 from triplicate.sql.backup.dump_rows import RowLoader, RowRefused
 from triplicate.sql.backup.dump_schema import make_indexes, make_tables, make_views, set_counters
+from triplicate.sql.backup.dump_tables import DumpRefusal, described
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.storage.sqlite_copy import check_room, delete_file
 

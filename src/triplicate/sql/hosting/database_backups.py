@@ -207,7 +207,7 @@ async def import_database(
 
     Args:
         path: absolute. work_folder: an empty folder for copies of the file.
-        remark: is told what of a dump of PostgreSQL's was left out, if anything was.
+        remark: is called with the number of statements of a dump of PostgreSQL's that were left out, if any were.
 
     Raises:
         SqlError: 42P04, the name is in use. ArgumentError: the file has definitions or values that a database refuses; they are named.

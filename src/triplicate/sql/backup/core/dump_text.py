@@ -1,4 +1,4 @@
-"""The text that PostgreSQL's ``pg_dump`` writes: how it is told from its other forms, and where its statements end. Pure.
+"""The text that PostgreSQL's ``pg_dump`` writes: how it differs from its other forms, and where its statements end. Pure.
 
 Source: PostgreSQL 18, ``pg_backup_archiver.c`` (the first and the last comment), ``psqlscan.l`` (the end of a statement).
 """
@@ -36,7 +36,7 @@ def begins_pg_dump(begin: bytes) -> bool:
 
 
 def unreadable_form(begin: bytes) -> str:
-    """What a file is that `pg_dump` wrote, or somebody packed, in a form that is not read, and what to do; empty for all others."""
+    """The form of a file that `pg_dump` wrote, or somebody packed, and cannot be read here, and the remedy; empty for all other files."""
     if begin.startswith(b"PGDMP"):
         return f"is a dump in pg_dump's custom format: {_AS_TEXT}"
     if begin.startswith(TABLE_OF_CONTENTS.encode() + b"\0"):
@@ -78,7 +78,7 @@ class StatementSplitter:
         self._held: list[str] = []
         self._first = 0
         self._open = ""
-        """What goes on in the next line: a quote, E for a text with escapes, ``/*``, or the tag of a text between dollars."""
+        """The construct that goes on in the next line: a quote, E for a text with escapes, ``/*``, or the tag of a text between dollars."""
         self._depth = 0
         """Of comments within comments."""
         self._is_body = False

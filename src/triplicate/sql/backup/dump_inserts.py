@@ -40,7 +40,7 @@ Field = str | None | Default
 
 @dataclass(frozen=True, slots=True)
 class InsertHead:
-    """What stands before the rows.
+    """The part of an INSERT before its rows.
 
     Args:
         table: name without its schema. schema: empty for none.
@@ -62,7 +62,7 @@ class InsertRow(NamedTuple):
 
 
 def parse_insert(text: str) -> InsertHead:
-    """Parse what stands before the rows of an INSERT.
+    """Parse the part of an INSERT before its rows.
 
     Raises:
         SqlError: 0A000, it is none of constants.

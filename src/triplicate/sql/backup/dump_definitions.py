@@ -1,7 +1,7 @@
 """The definitions of a dump, gathered from its statements: tables complete with their keys, then indexes and views. Pure.
 
-``pg_dump`` writes a table in parts. Sequences become the counters of their tables. What says who owns something, or how it is stored, is
-left out and counted. What a database does not have is refused.
+``pg_dump`` writes a table in parts. Sequences become the counters of their tables. Statements about owners, rights,
+comments and storage are left out and counted. Objects that a database does not have are refused.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
-from triplicate.sql.backup.core.dump_expressions import without_plain_casts
-from triplicate.sql.backup.core.dump_tables import Addition, DumpedTable, DumpRefusal, described, folded_name
 from triplicate.sql.backup.core.dump_text import DumpStatement
+from triplicate.sql.backup.dump_expressions import without_plain_casts
+from triplicate.sql.backup.dump_tables import Addition, DumpedTable, DumpRefusal, described, folded_name
 from triplicate.sql.core.lexer import Statement, Token, statement_of
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.ddl.parts import Tokens, at, closing, past_words, refuse, split
@@ -30,7 +30,7 @@ _STORAGE = {
 _SEQUENCE_HINT = "a serial or identity column that is the primary key has one"
 _OF_SEVERAL = "several databases in one text: dump each with `pg_dump --format=plain`"
 _SUBJECT_END = re.compile(r"\n|\(| AS | RETURNS | WITH | FOR ")
-"""What ends the name of an object in the first line of CREATE and ALTER."""
+"""The end of the name of an object in the first line of CREATE and ALTER."""
 _SUBJECT_CHARACTERS = 100
 _NUMBER = re.compile(r"-?\d{1,19}", re.ASCII)
 _RESTORED_STATISTICS = re.compile(r"pg_restore_\w+_stats\Z")
@@ -77,7 +77,7 @@ class DumpDefinitions:
     _sequences: dict[str, _Sequence] = field(default_factory=dict)
 
     def add(self, dumped: DumpStatement) -> None:
-        """Take one statement. What is refused of it is in `refusals`."""
+        """Take one statement. A refused one is named in `refusals`."""
         try:
             if dumped.text.startswith("\\"):
                 self._command(dumped.text)

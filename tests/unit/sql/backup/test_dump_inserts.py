@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.backup.core.dump_inserts import DEFAULT, Field, insert_rows, parse_insert
+from triplicate.sql.backup.dump_inserts import DEFAULT, Field, insert_rows, parse_insert
 
 
 def read(text: str) -> tuple[str, str, tuple[str, ...] | None, list[list[Field]]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.sql.backup.core.dump_definitions import DumpDefinitions
 from triplicate.sql.backup.core.dump_text import StatementSplitter
+from triplicate.sql.backup.dump_definitions import DumpDefinitions
 
 TABLE = "CREATE TABLE public.t (\n    id integer NOT NULL,\n    v text DEFAULT 'x'::text\n);\n"
 KEY = "ALTER TABLE ONLY public.t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n"

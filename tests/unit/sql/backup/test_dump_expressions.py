@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.sql.backup.core.dump_expressions import is_text_type, without_plain_casts
+from triplicate.sql.backup.dump_expressions import is_text_type, without_plain_casts
 from triplicate.sql.core.lexer import statement_of
 
 

@@ -17,7 +17,7 @@ _CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "EXCLUDE"
 
 
 class DumpRefusal(NamedTuple):
-    """What a database refuses of a dump, and where it is.
+    """A part of a dump that a database refuses.
 
     Args:
         line: of the file, from 1.
