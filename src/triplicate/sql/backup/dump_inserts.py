@@ -21,7 +21,7 @@ _CONSTANT = re.compile(
     r"""\s*+(?:
       (?P<null>NULL)\b | (?P<default>DEFAULT)\b | (?P<truth>TRUE|FALSE)\b
     | (?P<number>[-+]?(?:\d+(?:\.\d*+)?+|\.\d+)(?:[eE][-+]?\d+)?+)
-    | (?P<escaped>E'(?:[^'\\]|\\.|'')*+') | (?P<string>'(?:[^']|'')*+')
+    | (?P<escaped>E'(?:[^'\\]++|\\.|'')*+') | '(?P<string>(?:[^']++|'')*+)'
     )\s*+(?P<next>[,)])""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
@@ -132,7 +132,9 @@ def _field(match: re.Match[str]) -> Field:
         return DEFAULT
     if match["truth"]:
         return "t" if match["truth"].upper() == "TRUE" else "f"
-    return match["number"] or string_value(match["string"] or match["escaped"])
+    if match["string"] is not None:
+        return match["string"].replace("''", "'")
+    return match["number"] or string_value(match["escaped"])
 
 
 def _unlike(place: int = 0) -> SqlError:

@@ -59,5 +59,5 @@ def test_a_refused_value_has_its_position() -> None:
 
 
 def test_a_long_constant_is_read_in_one_go() -> None:
-    text = "INSERT INTO t VALUES ('" + "''\\" * 300_000 + "')"
-    assert read(text)[3] == [["'\\" * 300_000]]
+    text = "INSERT INTO t VALUES ('" + "''\\" * 300_000 + "', E'" + "ab\\n" * 1000 + "', '" + "f" * 10_000_000 + "')"
+    assert read(text)[3] == [["'\\" * 300_000, "ab\n" * 1000, "f" * 10_000_000]]

@@ -24,7 +24,7 @@ _MARK = re.compile(
     r"""(?<![\w$])[eE]'|'|"|(?<![\w$])\$(?:[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff]*)?\$|--[^\n]*|/\*|;|\bBEGIN\s+ATOMIC\b""",
     re.IGNORECASE,
 )
-_ESCAPED = re.compile(r"(?:[^'\\]|\\.|'')*+('?)", re.DOTALL)
+_ESCAPED = re.compile(r"(?:[^'\\]++|\\.|'')*+('?)", re.DOTALL)
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _NOTHING = re.compile(r"\s*(?:--[^\n]*\n?)?")
 _BODY_END = re.compile(r"(?:\A|\n)END\s*\Z", re.IGNORECASE)
