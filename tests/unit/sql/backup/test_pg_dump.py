@@ -135,6 +135,14 @@ def test_a_dump_becomes_a_database_that_goes_on(tmp_path: Path) -> None:
         path.write_text(COPY.read_text().replace("1001\t3\t2024-03-02", "1001\t33\t2024-03-02"))
         with pytest.raises(ArgumentError, match=r"lost.sql has rows whose foreign keys lead nowhere: table orders, row 1001"):
             await import_database(client, logs, str(path), ones("other"), work, remark=remarks.append)
+        key = "    ADD CONSTRAINT customers_pkey PRIMARY KEY (id);"
+        path.write_text(COPY.read_text().replace(key, key.replace("PRIMARY KEY", "CHECK").replace("(id)", "(id > 0)")))
+        with pytest.raises(ArgumentError, match=r'lost.sql has .*serial or identity column "id" that is not the primary key'):
+            await import_database(client, logs, str(path), ones("other"), work)
+        key = "    ADD CONSTRAINT staff_pkey PRIMARY KEY (id);"
+        path.write_text(COPY.read_text().replace(key, key.replace("PRIMARY KEY (id)", "CHECK (id > 0)")))
+        with pytest.raises(ArgumentError, match=r"lost.sql has a foreign key to columns that are no key: .*staff"):
+            await import_database(client, logs, str(path), ones("other"), work)
         assert await database_names(client) == ["db", "shop"]
         assert (len(remarks), list((tmp_path / "work").iterdir())) == (1, [])
 
