@@ -115,6 +115,27 @@ def test_sql_text_is_exported_and_imported_whole_or_not_at_all(
     assert "refused" not in [one["database"] for one in json_at_once("database", "list", uri=uri)]
 
 
+def test_a_dump_of_postgresql_is_imported_and_its_other_forms_are_named(uri: str, shop: str, tmp_path: Path) -> None:
+    golden = Path(__file__).resolve().parents[1] / "golden" / "pg_dump"
+    answer = at_once("database", "import", str(golden / "shop_copy.sql"), "moved", uri=uri)
+    assert "left out: 13 OWNER TO, 1 SET STATISTICS, 2 COMMENT, 2 GRANT" in answer.stderr
+    query = "SELECT c.name, t.lines, t.total FROM customers c JOIN totals t ON t.customer = c.id WHERE c.joined < '2025-01-01' ORDER BY 2"
+    assert "Ann" in at_once("sql", "--small", "moved", "-c", query, uri=uri).stdout
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "custom").write_bytes(b"PGDMP\x01\x0e\0")
+    for path, reason in (
+        (golden / "refused_dump.sql", "line 62: CREATE TYPE public.mood is not supported"),
+        (tmp_path / "custom", "pg_dump --format=plain"),
+        (tmp_path / "folder", "is a folder"),
+    ):
+        refused = at_once("database", "import", str(path), "refused", uri=uri, check=False)
+        assert refused.returncode != 0
+        assert reason in refused.stderr
+    (tmp_path / "folder" / "toc.dat").touch()
+    assert "directory format" in at_once("database", "import", str(tmp_path / "folder"), "refused", uri=uri, check=False).stderr
+    assert "refused" not in [one["database"] for one in json_at_once("database", "list", uri=uri)]
+
+
 def test_an_encrypted_backup_needs_its_key_file(uri: str, shop: str, tmp_path: Path) -> None:
     keys, folder = str(tmp_path / "keys"), str(tmp_path / "backup")
     at_once("log", "key", "new", keys, "mine")

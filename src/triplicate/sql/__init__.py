@@ -2,6 +2,7 @@
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.replica import EVERYWHERE, LONGEST_LEASE_S, ListedNode, NodeEntry, PlacedReplica, Placement, listed_nodes, registered_nodes
+from triplicate.sql.backup.core.dump_text import TABLE_OF_CONTENTS, begins_pg_dump, unreadable_folder, unreadable_form
 from triplicate.sql.backup.core.manifest import Manifest as BackupManifest
 from triplicate.sql.backup.core.sql_text import MARKED_BYTES, begins_sqlite_dump, is_cut_off
 from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction, Target, parse_number, parse_time
@@ -81,6 +82,7 @@ __all__ = [
     "LEASE_S",
     "LONGEST_LEASE_S",
     "MARKED_BYTES",
+    "TABLE_OF_CONTENTS",
     "Administrator",
     "AtPosition",
     "AtTime",
@@ -130,6 +132,7 @@ __all__ = [
     "Value",
     "alter_placement",
     "back_up_database",
+    "begins_pg_dump",
     "begins_sqlite_dump",
     "changes",
     "choose_leader",
@@ -166,6 +169,8 @@ __all__ = [
     "table_change",
     "undelete_database",
     "undrain_node",
+    "unreadable_folder",
+    "unreadable_form",
     "verify_backup",
     "wait_for_leader",
 ]

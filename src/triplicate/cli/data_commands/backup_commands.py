@@ -293,22 +293,22 @@ def export(metadata: str | None, name: str, path: str, form: str, target: Target
 
 @click.command(name="import")
 @metadata_option
-@click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("path", metavar="FILE", type=click.Path(exists=True))
 @click.argument("name", metavar="DATABASE")
 @_replace
 @_key
 @work_folder_option
 def import_command(metadata: str | None, path: str, name: str, replaces: bool, key_id: str, work_folder: str | None) -> None:
-    """Make a database of a SQLite file or the text of sqlite3's .dump, neither of which is changed, or of SQL text, which psql loads.
+    """Make a database of a SQLite file, or of the text of sqlite3's .dump or PostgreSQL's pg_dump; or of SQL text, which psql loads.
 
-    Definitions and values of SQLite's that a database would refuse are named, and nothing is made then. The database has no roles and
-    no administrator. Other SQL text is loaded into a database that is created as by `triplicate database create`, and is dropped again if a
-    statement fails.
+    The file is not changed. Definitions and values in it that a database would refuse are named, and nothing is made then. The database has
+    no roles and no administrator; owners, rights and comments of a dump are left out and counted. Other SQL text is loaded into a database
+    that is created as by `triplicate database create`, and is dropped again if a statement fails.
     """
     path = os.path.abspath(path)
     if is_sql_text(path):
         if replaces:
-            raise click.UsageError("SQL text is loaded into a new database; --replace is for SQLite files and sqlite3's .dump")
+            raise click.UsageError("SQL text is loaded into a new database; --replace is for SQLite files and dumps")
         import_sql_text(metadata, path, name, key_id)
         remarks.print(f"database {name} is imported; open it with: triplicate sql {name}")
         return
@@ -316,7 +316,8 @@ def import_command(metadata: str | None, path: str, name: str, replaces: bool, k
     async def work(client: Client) -> None:
         logs = Logs(client, client_settings(LogClientSettings))
         with tempfile.TemporaryDirectory(prefix="triplicate-import-", dir=work_folder) as folder:
-            info = await import_database(client, logs, path, NewDatabase(name, key_id=key_id, replaces=replaces), folder)
+            new = NewDatabase(name, key_id=key_id, replaces=replaces)
+            info = await import_database(client, logs, path, new, folder, remark=remarks.print)
         remarks.print(f"database {info.name} is imported; open it with: triplicate sql {info.name}")
 
     run_with_client(metadata, work)

@@ -17,12 +17,16 @@ from triplicate.log import Logs
 from triplicate.security import read_secret_file
 from triplicate.sql import (
     MARKED_BYTES,
+    TABLE_OF_CONTENTS,
     Administrator,
+    begins_pg_dump,
     begins_sqlite_dump,
     connection_string,
     create_database,
     drop_database,
     is_cut_off,
+    unreadable_folder,
+    unreadable_form,
     wait_for_leader,
 )
 
@@ -30,9 +34,16 @@ SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 def is_sql_text(path: str) -> bool:
-    """Whether a file is neither a SQLite file nor the text of sqlite3's ``.dump``, so that it can only be SQL text for psql."""
+    """Whether a file is none of those that need no psql: a SQLite file, and what sqlite3's ``.dump`` or ``pg_dump`` writes in any form.
+
+    Raises:
+        ArgumentError: it is a folder.
+    """
+    if os.path.isdir(path):
+        raise ArgumentError(f"{path} {unreadable_folder(os.path.exists(os.path.join(path, TABLE_OF_CONTENTS)))}")
     begin, _ = _edges(path)
-    return bool(begin) and not begin.startswith(SQLITE_MAGIC) and not begins_sqlite_dump(begin)
+    is_dump = begins_sqlite_dump(begin) or begins_pg_dump(begin) or bool(unreadable_form(begin))
+    return bool(begin) and not begin.startswith(SQLITE_MAGIC) and not is_dump
 
 
 def _edges(path: str) -> tuple[bytes, bytes]:

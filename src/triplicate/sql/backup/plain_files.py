@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 
 import apsw
 
@@ -118,7 +119,10 @@ def _check_soundness(place: str, connection: apsw.Connection) -> None:
     encoding = str(connection.pragma("encoding"))
     if encoding != "UTF-8":
         raise ArgumentError(f"{place} has texts in {encoding}; a database has UTF-8: write it as SQL with sqlite3's .dump, and read that")
-    lost = [f"table {row[0]}, row {row[1]}" for row in connection.execute("pragma foreign_key_check")][:_SHOWN]
+    try:
+        lost = [f"table {row[0]}, row {row[1]}" for row in islice(connection.execute("pragma foreign_key_check"), _SHOWN)]
+    except apsw.SQLError as error:
+        raise ArgumentError(f"{place} has a foreign key to columns that are no key: {error}") from error
     if lost:
         raise ArgumentError(f"{place} has rows whose foreign keys lead nowhere: {'; '.join(lost)}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from triplicate.sql.backup.core.manifest import Manifest
 from triplicate.sql.backup.core.part_cipher import BackupKey
 from triplicate.sql.backup.core.target import Target
 from triplicate.sql.backup.past_copy import PastCopies
+from triplicate.sql.backup.pg_dump import is_pg_dump, load_pg_dump
 from triplicate.sql.backup.plain_files import adopt_plain, make_plain
 from triplicate.sql.backup.sql_dump import write_dump
 from triplicate.sql.backup.sqlite_dump import is_sqlite_dump, load_sqlite_dump
@@ -196,11 +198,16 @@ def _rename(host: Host, work: str, path: str) -> None:
     host.disk.sync_directory(os.path.dirname(path))
 
 
-async def import_database(client: Client, logs: Logs, path: str, new: NewDatabase, work_folder: str) -> DatabaseInfo:
-    """Make a database of a plain SQLite file, or of the text that ``.dump`` of the sqlite3 shell writes. The file is not changed.
+async def import_database(
+    client: Client, logs: Logs, path: str, new: NewDatabase, work_folder: str, *, remark: Callable[[str], None] | None = None
+) -> DatabaseInfo:
+    """Make a database of a plain SQLite file, or of the text that ``.dump`` of the sqlite3 shell or PostgreSQL's ``pg_dump`` writes.
+
+    The file is not changed.
 
     Args:
         path: absolute. work_folder: an empty folder for copies of the file.
+        remark: is called with the number of statements of a dump of PostgreSQL's that were left out, if any were.
 
     Raises:
         SqlError: 42P04, the name is in use. ArgumentError: the file has definitions or values that a database refuses; they are named.
@@ -210,12 +217,19 @@ async def import_database(client: Client, logs: Logs, path: str, new: NewDatabas
     identity = client.host.entropy.stream("sql.import").randbytes(16)
     worker = client.host.new_worker("sql-import")
     work, dumped, source = os.path.join(work_folder, _WORK_NAME), os.path.join(work_folder, _DUMPED_NAME), path
+    left_out: Mapping[str, int] = {}
     try:
         if await on_disk(worker, is_sqlite_dump, client.host, path):
             await on_disk(worker, load_sqlite_dump, client.host, path, dumped)
             source = dumped
+        elif await on_disk(worker, is_pg_dump, client.host, path):
+            left_out = await on_disk(worker, load_pg_dump, client.host, path, dumped)
+            source = dumped
         await on_disk(worker, adopt_plain, client.host, source, work, identity, path)
-        return await create_from_file(client, logs, work, identity, new)
+        info = await create_from_file(client, logs, work, identity, new)
+        if left_out and remark is not None:
+            remark(f"left out: {', '.join(f'{count} {kind}' for kind, count in left_out.items())}")
+        return info
     finally:
         for file in (work, dumped):
             await shielded(on_disk(worker, delete_file, client.host, file))

@@ -50,6 +50,9 @@ class CopyPlace(NamedTuple):
     """Where an error was found, for its context."""
 
     table: str
+    lines_before: int = 0
+    """Lines of a file before the data; 0 for the data of a client."""
+    statement: str = "COPY"
 
     def error(
         self, sqlstate: str, message: str, line: int, *, column: str = "", shown: str | None = None, hint: str | None = None
@@ -63,7 +66,7 @@ class CopyPlace(NamedTuple):
         Args:
             shown: the value or the line.
         """
-        context = f"COPY {self.table}, line {line}" + (f", column {column}" if column else "")
+        context = f"{self.statement} {self.table}, line {self.lines_before + line}" + (f", column {column}" if column else "")
         if shown is not None:
             context += f': "{shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + "..."}"'
         error.context = context
