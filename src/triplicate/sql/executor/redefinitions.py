@@ -18,7 +18,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.catalogue.table_definitions import read_table
 from triplicate.sql.core.added_references import AddedReference, with_constraint
 from triplicate.sql.core.brackets import closing, items
-from triplicate.sql.core.lexer import Token, identifier, quote, sqlite_tokens
+from triplicate.sql.core.lexer import Token, first_words, identifier, quote, sqlite_tokens
 from triplicate.sql.storage.sqlite_file import full_image_tables
 
 _CLAUSES = {"CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE", "REFERENCES", "GENERATED", "AS", "ON"}
@@ -138,6 +138,7 @@ def _added_to_rows(connection: apsw.Connection, table: str, created: str, text: 
     Raises:
         SqlError, apsw.SQLError: SQLite does not accept the constraint; 42P01, the table that it refers to does not exist.
     """
+    require_ordinary(created, ADD_FOREIGN_KEY)
     # SQLite checks the text as that of a temporary table of the same name, since expressions in it may have the name.
     rest = with_constraint(created, text)[sqlite_tokens(created)[3].start :]
     connection.execute("savepoint triplicate_probe")
@@ -187,14 +188,19 @@ def refuse_unmatched_rows(connection: apsw.Connection, added: AddedReference) ->
     raise SqlError("23503", f'insert or update on table "{added.table}" violates foreign key constraint "{name}"', detail=detail)
 
 
+def require_ordinary(created: str, action: str) -> None:
+    """Raises SqlError 0A000 if the text is of a virtual table."""
+    if first_words(sqlite_tokens(created), 2) != ["CREATE", "TABLE"]:
+        raise SqlError("0A000", f"ALTER TABLE … {action} is not available for a virtual table")
+
+
 def redefined(created: str, change: Redefinition) -> str:
     """The CREATE TABLE with the change in it."""
     tokens = sqlite_tokens(created)
-    opening = next((index for index, token in enumerate(tokens) if token.text == "("), None)
-    if opening is None or tokens[1].text.upper() != "TABLE":
-        raise SqlError("0A000", f"ALTER TABLE … {change.action} is not available for this table")
+    require_ordinary(created, change.action)
     if not change.column:
         return with_constraint(created, change.text or "")
+    opening = next(index for index, token in enumerate(tokens) if token.text == "(")
     for item in items(tokens, opening):
         if change.text is not None and _is_key(item, change.column):
             raise SqlError("0A000", f"ALTER TABLE … {change.action} is not available for a primary key")

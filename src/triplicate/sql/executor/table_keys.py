@@ -17,7 +17,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.brackets import closing, items
 from triplicate.sql.core.lexer import Token, identifier, quote, sqlite_tokens
 from triplicate.sql.core.primary_keys import key_index
-from triplicate.sql.executor.redefinitions import Redefinition, obstacle, table_of
+from triplicate.sql.executor.redefinitions import Redefinition, obstacle, require_ordinary, table_of
 from triplicate.sql.executor.redefinitions import statements as redefining_statements
 from triplicate.sql.storage.sqlite_schema import key_index_of, key_of
 
@@ -92,9 +92,11 @@ def key_statements(connection: apsw.Connection, added: AddedKey) -> list[str]:
 
     Raises:
         SqlError: 42P01, there is no such table; 42703, 42701, no such column, or one that is named twice; 42P16, the table has a primary
-            key; 42P07, there is a relation of the constraint's name; 0A000, a foreign key refers to the key that is not there yet.
+            key; 42P07, there is a relation of the constraint's name; 0A000, the table is virtual, or a foreign key refers to the key that
+            is not there yet.
     """
-    table, _ = table_of(connection, added.table)
+    table, created = table_of(connection, added.table)
+    require_ordinary(created, "ADD PRIMARY KEY")
     columns = _columns(connection, table, added)
     if key_of(connection, table):
         raise SqlError("42P16", f'multiple primary keys for table "{table}" are not allowed')

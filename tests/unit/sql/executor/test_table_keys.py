@@ -164,6 +164,15 @@ def test_the_mark_is_at_one_place() -> None:
     assert not is_key_index("")
 
 
+@pytest.mark.parametrize(("relation", "sqlstate"), [("f", "0A000"), ("v", "42809"), ("triplicate_state", "42501"), ("f_content", "42809")])
+def test_only_ordinary_tables_get_keys(pair: Pair, relation: str, sqlstate: str) -> None:
+    pair.script("create virtual table f using fts5(a)")
+    send(pair, "insert into f values('alpha')", "create view v as select id from t")
+    for sql in (f"alter table {relation} add primary key (id)", f"alter table {relation} add foreign key (id) references t(id)"):
+        assert refused(pair, sql).sqlstate == sqlstate
+    same(pair)
+
+
 def test_what_the_key_needs_cannot_be_taken_away(pair: Pair) -> None:
     send(pair, ROWS, "alter table t add primary key (id)")
     for sql, sqlstate in (
