@@ -72,7 +72,7 @@ CASES = {
     "mixed_64": "90 % point reads and 10 % one-row inserts, 64 clients",
     "ledger": "ledger appends, entries of the inserts' sizes",
     "tpcb_16": "TPC-B, 16 clients",
-    "pgbench_tables": "`pgbench -i -I dtgp`",
+    "pgbench_tables": "`pgbench -i -I dtgvpf`",
     "copy": "COPY, rows",
     "insert_rows": "INSERT of 1,000 rows of parameters, 20 in a transaction, rows",
     "insert_text": "INSERT of 1,000 rows of constants, 20 in a transaction, rows",

@@ -37,7 +37,7 @@ CASES = [
     ("SELECT missing(1)", "42883"),
     ("CREATE TABLE {t} (a)", "42P07"),
     ("INSERT INTO {t} VALUES (2, hex(randomblob(2500000)), 1)", "54000"),
-    ("VACUUM", "0A000"),
+    ("VACUUM INTO 'copy'", "0A000"),
     ("ATTACH ':memory:' AS other", "0A000"),
     ("COPY {t} FROM '/etc/passwd'", "0A000"),
     ("LISTEN", "42601"),

@@ -194,6 +194,28 @@ def test_the_inspector_sees_keys_and_indexes(tables: Engine) -> None:
     assert tables.run(look) == (["id"], [("ix_sa_item_user_id", ["user_id"], False)], [["name"]])
 
 
+def test_the_inspector_sees_keys_that_were_added_to_rows(engine: Engine) -> None:
+    def look(connection: sa.Connection) -> tuple[Any, ...]:
+        for sql in (
+            "CREATE TABLE sa_added (id integer, name varchar(20))",
+            "INSERT INTO sa_added VALUES (1, 'one'), (2, 'two')",
+            "CREATE TABLE sa_child (added_id integer)",
+            "INSERT INTO sa_child VALUES (2)",
+            "ALTER TABLE sa_added ADD CONSTRAINT pk_added PRIMARY KEY (id, name)",
+            "ALTER TABLE sa_added DROP CONSTRAINT pk_added",
+            "ALTER TABLE sa_added ADD PRIMARY KEY (id)",
+            "ALTER TABLE sa_child ADD FOREIGN KEY (added_id) REFERENCES sa_added",
+        ):
+            connection.exec_driver_sql(sql)
+        inspector = sa.inspect(connection)
+        key, (reference,) = inspector.get_pk_constraint("sa_added"), inspector.get_foreign_keys("sa_child")
+        found = key["name"], key["constrained_columns"], inspector.get_indexes("sa_added"), reference["name"], reference["referred_columns"]
+        connection.exec_driver_sql("DROP TABLE sa_child, sa_added")
+        return found
+
+    assert engine.run(look) == ("sa_added_pkey", ["id"], [], "sa_child_added_id_fkey", ["id"])
+
+
 def test_reflected_tables_can_be_used(tables: Engine) -> None:
     tables.run(add_users)
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE … ADD FOREIGN KEY recreates a table without checking that it is empty."""
+"""ALTER TABLE … ALTER COLUMN … TYPE recreates a table without checking that it is empty."""
 
 from __future__ import annotations
 

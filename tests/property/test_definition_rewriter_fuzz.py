@@ -73,6 +73,8 @@ def definition(chance: random.Random, connection: apsw.Connection) -> str:
             f"alter table {table} alter {column} drop default",
             f"alter table {table} alter {column} {chance.choice(['set', 'drop'])} not null",
             f"alter table {table} add unique ({column})",
+            f"alter table {table} add primary key ({column})",
+            f"alter table {table} drop constraint {table}_pkey",
             f"alter table {table} add foreign key ({column}) references {other}(id)",
             f"drop table if exists {table}, {new}",
             f"create unique index i{chance.randrange(9)} on {table} ({column}) where {column} is not null",

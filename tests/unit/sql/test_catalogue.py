@@ -107,6 +107,37 @@ def test_information_schema(connection: apsw.Connection) -> None:
     ]
 
 
+def test_information_schema_has_the_constraints_and_their_columns(connection: apsw.Connection) -> None:
+    connection.execute("create table paper(a text, b int, foreign key (b, a) references book(part, isbn) deferrable initially deferred)")
+    found = ask(
+        connection,
+        'select table_name, constraint_name, constraint_type, is_deferrable from "information_schema.table_constraints" order by 1, 2',
+    )
+    assert found == [
+        ("author", "author_name_key", "UNIQUE", "NO"),
+        ("author", "author_pkey", "PRIMARY KEY", "NO"),
+        ("author", "positive", "CHECK", "NO"),
+        ("book", "book_author_id_fkey", "FOREIGN KEY", "NO"),
+        ("book", "book_key", "PRIMARY KEY", "NO"),
+        ("book", "short", "CHECK", "NO"),
+        ("paper", "paper_b_a_fkey", "FOREIGN KEY", "YES"),
+    ]
+    found = ask(
+        connection,
+        "select constraint_name, column_name, ordinal_position, position_in_unique_constraint"
+        ' from "information_schema.key_column_usage" order by constraint_name, ordinal_position',
+    )
+    assert found == [
+        ("author_name_key", "name", 1, None),
+        ("author_pkey", "id", 1, None),
+        ("book_author_id_fkey", "author_id", 1, 1),
+        ("book_key", "isbn", 1, None),
+        ("book_key", "part", 2, None),
+        ("paper_b_a_fkey", "b", 1, 2),
+        ("paper_b_a_fkey", "a", 2, 1),
+    ]
+
+
 def test_rows_follow_the_schema_of_the_running_transaction(connection: apsw.Connection) -> None:
     count = "select count(*) from pg_class where relname = 'later'"
     connection.execute("begin")

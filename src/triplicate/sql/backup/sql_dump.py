@@ -18,6 +18,11 @@ _WRITE_BYTES = 1024 * 1024
 _OURS = (
     r"name not like 'triplicate\_%' escape '\' and tbl_name not like 'triplicate\_%' escape '\' and name not like 'sqlite\_%' escape '\'"
 )
+_KEYS = f"""
+select sql from main.sqlite_schema s where type = 'index' and sql is not null and {_OURS}
+and exists (select 1 from pragma_index_list(s.tbl_name, 'main') i where i.name = s.name and i."unique" and not i.partial) order by rowid
+"""
+"""Foreign keys may refer to the columns of these indexes, so they come before the rows."""
 _LATER = f"""
 select sql from main.sqlite_schema where type in ('index', 'view', 'trigger') and sql is not null and {_OURS}
 order by case type when 'index' then 0 when 'view' then 1 else 2 end, rowid
@@ -71,12 +76,15 @@ def _statements(connection: apsw.Connection) -> Iterator[str]:
     order = loading_order(references)
     for name in order:
         yield f"{definition_for_psql(texts[name])};\n"
+    keys = dict.fromkeys(str(sql) for (sql,) in connection.execute(_KEYS))
+    yield from (f"{definition_for_psql(sql)};\n" for sql in keys)
     for name in order:
         columns, types = tables[name].shape.columns, tables[name].shape.types
         rows = connection.execute(f"select {', '.join(map(quote, columns))} from main.{quote(name)}")
         yield from inserts(name, columns, types, rows)
     for (sql,) in connection.execute(_LATER):
-        yield f"{definition_for_psql(str(sql))};\n"
+        if sql not in keys:
+            yield f"{definition_for_psql(str(sql))};\n"
     for pragma in ("user_version", "application_id"):
         value = connection.pragma(pragma)
         if value:

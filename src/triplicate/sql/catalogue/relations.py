@@ -70,6 +70,10 @@ TABLES: dict[str, str] = {
     " column_default text, is_nullable text, data_type text, character_maximum_length integer, numeric_precision integer,"
     " numeric_scale integer, datetime_precision integer, udt_catalog name, udt_schema name, udt_name name, is_identity text,"
     " is_generated text, generation_expression text, is_updatable text",
+    "information_schema.table_constraints": "constraint_catalog name, constraint_schema name, constraint_name name, table_catalog name,"
+    " table_schema name, table_name name, constraint_type text, is_deferrable text, initially_deferred text, enforced text",
+    "information_schema.key_column_usage": "constraint_catalog name, constraint_schema name, constraint_name name, table_catalog name,"
+    " table_schema name, table_name name, column_name name, ordinal_position integer, position_in_unique_constraint integer",
     **ROLE_TABLES,
     **LIVE_TABLES,
 }
@@ -172,7 +176,7 @@ class _Builder:
 
     def _index_name(self, relation: RelationFacts, index: IndexFacts) -> str:
         """The name of an index. SQLite numbers the indexes of constraints; PostgreSQL names them after the constraint."""
-        if index.origin == "c":
+        if index.name and not index.name.startswith("sqlite_"):
             return index.name
         if index.origin == "pk":
             return self._key_name(relation)
@@ -304,12 +308,32 @@ class _Builder:
              *(actions if key is not None else (" ", " ", " ")), 1, _array(numbers), referenced, expression)
         )  # fmt: skip
         self.catalogue.constraint_texts[oid] = text + (" DEFERRABLE INITIALLY DEFERRED" if deferred else "")
+        place = (self._database, "public", name, self._database, "public", relation.name)
+        waits = "YES" if deferred else "NO"
+        self._rows["information_schema.table_constraints"].append((*place, _CONSTRAINT_TYPES[kind], waits, waits, "YES"))
+        if kind != "c":
+            referred = self._places_in_key(key)
+            usage = [(*place, column, number, referred.get(number)) for number, column in enumerate(columns, start=1)]
+            self._rows["information_schema.key_column_usage"] += usage
 
     def _referenced(self, key: ForeignKeyFacts) -> tuple[int, str | None]:
         other = self._by_name.get(key.table.lower())
         if other is None:
             return 0, None  # SQLite allows a reference to a table that does not exist yet.
         return self._oids[other.name], _array([_number(other, column) for column in key.referenced or other.key])
+
+    def _places_in_key(self, key: ForeignKeyFacts | None) -> dict[int, int]:
+        """The positions of a foreign key's columns in the key that they refer to, by their positions in the foreign key, from 1."""
+        other = self._by_name.get(key.table.lower()) if key is not None else None
+        if key is None or other is None:
+            return {}
+        referenced = [name.lower() for name in key.referenced or other.key]
+        unique = [_column_names(other, index) for index in other.indexes if index.unique and index.definition.predicate is None]
+        for names in [list(other.key), *unique]:
+            places = {name.lower(): place for place, name in enumerate(names, start=1)}
+            if places.keys() == set(referenced):
+                return {number: places[name] for number, name in enumerate(referenced, start=1)}
+        return {}
 
     def _add_foreign_key(self, relation: RelationFacts, key: ForeignKeyFacts, number: int) -> None:
         other = self._by_name.get(key.table.lower())
@@ -329,6 +353,7 @@ class _Builder:
 
 
 _ACTIONS = {"NO ACTION": "a", "RESTRICT": "r", "CASCADE": "c", "SET NULL": "n", "SET DEFAULT": "d"}
+_CONSTRAINT_TYPES = {"p": "PRIMARY KEY", "u": "UNIQUE", "f": "FOREIGN KEY", "c": "CHECK"}
 _BITS = {20: 64, 21: 16, 23: 32, 700: 24, 701: 53}
 
 

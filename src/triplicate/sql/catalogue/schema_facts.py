@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import apsw
 
 from triplicate.sql.catalogue.table_definitions import IndexDefinition, TableDefinition, read_index, read_table
-from triplicate.sql.storage.sqlite_schema import is_internal
+from triplicate.sql.storage.sqlite_schema import KeyIndex, is_internal, key_index_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ColumnFacts:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """One index. `origin` is ``c`` for CREATE INDEX, ``u`` for a UNIQUE constraint and ``pk`` for a PRIMARY KEY constraint."""
+    """One index. `origin` is ``c`` for CREATE INDEX, ``u`` for a UNIQUE constraint, ``pk`` for a primary key, declared or added."""
 
     name: str
     unique: bool
@@ -102,6 +102,8 @@ def read_facts(connection: apsw.Connection) -> list[RelationFacts]:
     _add_indexes(relations, connection.execute(_INDEXES))
     _add_foreign_keys(relations, connection.execute(_FOREIGN_KEYS))
     for relation in relations.values():
+        if any(index.definition.is_marked for index in relation.indexes):
+            _mark_added_key(relation, key_index_of(connection, relation.name))
         _mark_key(relation, without_rowid=relation.name in without_rowid)
     return list(relations.values())
 
@@ -152,6 +154,13 @@ def _add_foreign_keys(relations: dict[str, RelationFacts], rows: Iterable[tuple[
             columns = tuple(str(key_row[3]) for key_row in key_rows)
             key = ForeignKeyFacts(str(key_rows[0][2]), columns, referenced, str(key_rows[0][5]), str(key_rows[0][6]))
             relations[table].foreign_keys.append(key)
+
+
+def _mark_added_key(relation: RelationFacts, key: KeyIndex | None) -> None:
+    if key is not None:
+        places = {column: place for place, column in enumerate(key.columns, start=1)}
+        relation.indexes = [replace(index, origin="pk") if index.name == key.name else index for index in relation.indexes]
+        relation.columns = [replace(column, key=places.get(column.name, 0)) for column in relation.columns]
 
 
 def _mark_key(relation: RelationFacts, *, without_rowid: bool) -> None:

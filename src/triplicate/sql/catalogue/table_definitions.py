@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from triplicate.sql.core.brackets import closing, items
 from triplicate.sql.core.lexer import Token, identifier, sqlite_tokens
+from triplicate.sql.core.primary_keys import is_key_index
 
 _WIDTH = re.compile(r"\s*/\* (bigint|smallint) \*/\s*")
 """Follows the INTEGER of an identity column; see `pg.ddl.column_parser.identity_text`."""
@@ -43,6 +45,8 @@ class IndexDefinition:
 
     expressions: tuple[str, ...] = ()
     predicate: str | None = None
+    is_marked: bool = False
+    """Whether its text says that it is the primary key, see `core.primary_keys`."""
 
 
 def read_table(sql: str) -> TableDefinition:
@@ -68,34 +72,11 @@ def read_index(sql: str) -> IndexDefinition:
     where = closing(tokens, opening) + 1
     if where < len(tokens) and _upper(tokens[where]) == "WHERE":
         return IndexDefinition(expressions, sql[tokens[where].end : tokens[-1].end].strip())
-    return IndexDefinition(expressions)
+    return IndexDefinition(expressions, is_marked=is_key_index(sql))
 
 
 def _upper(token: Token) -> str:
     return token.text.upper() if token.kind == "word" else ""
-
-
-def closing(tokens: Sequence[Token], opening: int) -> int:
-    """Index of the token that closes the bracket at index `opening`; of the last token if none does."""
-    depth = 0
-    for index in range(opening, len(tokens)):
-        depth += (tokens[index].text == "(") - (tokens[index].text == ")")
-        if depth == 0:
-            return index
-    return len(tokens) - 1
-
-
-def items(tokens: Sequence[Token], opening: int) -> list[list[Token]]:
-    """The items of the bracket at index `opening`, which are separated by commas."""
-    items: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens[opening + 1 : closing(tokens, opening)]:
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0 and token.text == ",":
-            items.append([])
-        else:
-            items[-1].append(token)
-    return items
 
 
 def _names_in(tokens: Sequence[Token], opening: int) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from triplicate.sql.catalogue.table_definitions import closing
+from triplicate.sql.core.brackets import closing
 from triplicate.sql.core.lexer import Token, identifier, sqlite_tokens
 from triplicate.sql.core.rights import Action, Right, Rights
 

@@ -13,12 +13,21 @@ from dataclasses import dataclass
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.sql.catalogue.table_definitions import closing
+from triplicate.sql.core.brackets import closing
 from triplicate.sql.core.lexer import first_words, identifier, quote, sqlite_tokens
 from triplicate.sql.core.schema_changes import ColumnAdded, table_change
 from triplicate.sql.core.value_checks import RowRules
 from triplicate.sql.executor.redefinitions import examined, parse_redefinition
 from triplicate.sql.executor.redefinitions import statements as redefining_statements
+from triplicate.sql.executor.table_keys import (
+    dropping_statement,
+    duplicate_key,
+    key_statements,
+    parse_added_key,
+    parse_dropped_constraint,
+    refuse_broken_key,
+    with_key_columns,
+)
 
 _KINDS = ("TABLE", "VIEW", "INDEX")
 
@@ -117,12 +126,20 @@ def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], N
         insert: runs the statement that fills a new table.
 
     Raises:
-        SqlError: 2BP01 or 0A000 when another object depends on one that is dropped.
+        SqlError: 2BP01 or 0A000 when another object depends on one that is dropped; and as `key_statements` and `statements` of
+            `redefinitions`.
     """
+    sql = with_key_columns(connection, sql)
+    refuse_broken_key(connection, sql)
     drop, change, redefinition = parse_drop(sql), parse_column_change(sql), parse_redefinition(sql)
     if redefinition is not None:
         for statement in redefining_statements(connection, redefinition):
             run(statement)
+    elif (added := parse_added_key(sql)) is not None:
+        for statement in key_statements(connection, added):
+            run(statement)
+    elif (dropped := parse_dropped_constraint(sql)) is not None:
+        run(dropping_statement(connection, dropped, sql))
     elif drop is not None:
         usable = _usable_views(connection) if drop.keeps_dependents else frozenset()
         for name in _in_order(connection, drop):
@@ -253,16 +270,19 @@ def statements_of(sql: str) -> Sequence[str]:
     filled = parse_filled_table(sql)
     if filled is not None:
         return [filled.definition]
+    added = parse_added_key(sql)
+    if added is not None:
+        return [f"DROP TABLE {quote(added.table)}"]
     redefinition = parse_redefinition(sql)
     return [examined(redefinition)] if redefinition is not None else []
 
 
-def broken_by_rows(sql: str) -> SqlError | None:
-    """The error of an ALTER TABLE whose new constraint existing rows violate, since SQLite's error has no details; None otherwise."""
+def broken_by_rows(connection: apsw.Connection, sql: str) -> SqlError | None:
+    """The error of a constraint or unique index that existing rows violate, since SQLite's error has no details; None otherwise."""
     found = sqlite_tokens(sql)
     words = [token.text.upper() if token.kind == "word" else "" for token in found]
     if words[:2] != ["ALTER", "TABLE"] or len(found) < 6:
-        return None
+        return duplicate_key(connection, sql)
     table, at = identifier(found[2]), 5 if words[4] == "COLUMN" else 4
     if words[3] == "ALTER" and words[at + 1 : at + 4] == ["SET", "NOT", "NULL"]:
         return SqlError("23502", f'column "{identifier(found[at])}" of table "{table}" contains null values')

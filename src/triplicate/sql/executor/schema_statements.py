@@ -11,6 +11,7 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.access_rights import Refusal
+from triplicate.sql.core.added_references import added_reference
 from triplicate.sql.core.interface import StatementKind
 from triplicate.sql.core.lexer import first_words, sqlite_tokens
 from triplicate.sql.core.records import SchemaChange, SettingChange
@@ -19,9 +20,11 @@ from triplicate.sql.core.schema_versions import SchemaVersions
 from triplicate.sql.executor.authorizer import Authorizer, ChangeImages, change_images
 from triplicate.sql.executor.change_capture import ChangeCapture
 from triplicate.sql.executor.definitions import broken_by_rows, references, run_definition
+from triplicate.sql.executor.redefinitions import refuse_unmatched_rows
 from triplicate.sql.executor.stored_access import StoredAccess
 from triplicate.sql.storage.sqlite_file import full_image_tables, set_change_images
 from triplicate.sql.storage.sqlite_schema import relations_of, schema_digest, stored_text, table_names, unfit_reason
+from triplicate.sql.storage.table_texts import add_reference
 
 
 class SchemaStatements:
@@ -98,11 +101,12 @@ class SchemaStatements:
 
     def _change_schema(self, text: str) -> None:
         words, before, mark = first_words(sqlite_tokens(text)), table_names(self._connection), self._capture.mark()
-        try:
-            with self._authorizer.running(StatementKind.SCHEMA):
-                self._connection.execute(text).fetchall()
-        except apsw.ConstraintError as error:
-            raise broken_by_rows(text) or error from error
+        added = added_reference(text)
+        if added is not None:
+            add_reference(self._connection, added)
+            refuse_unmatched_rows(self._connection, added)
+        else:
+            self._execute(text)
         after = table_names(self._connection)
         if words[0] == "ALTER" and len(after) < len(before):
             # SQLite does not pass the new name to the authorizer. `table_names` leaves out internal tables.
@@ -123,6 +127,13 @@ class SchemaStatements:
         if stored is not None:
             self._capture.scan_table(next(iter(made)))
         self._move_images(before, after)
+
+    def _execute(self, text: str) -> None:
+        try:
+            with self._authorizer.running(StatementKind.SCHEMA):
+                self._connection.execute(text).fetchall()
+        except apsw.ConstraintError as error:
+            raise broken_by_rows(self._connection, text) or error from error
 
     def _move_images(self, before: frozenset[str], after: frozenset[str]) -> None:
         """A renamed table keeps its change images, a dropped one loses them."""

@@ -13,6 +13,7 @@ from itertools import chain
 import apsw
 
 from triplicate.errors import Diverged, EnvironmentFault
+from triplicate.sql.core.added_references import added_reference
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.lexer import quote
 from triplicate.sql.core.notifications import NOTIFY_KIND, Notification, notifications_of
@@ -33,6 +34,7 @@ from triplicate.sql.storage.access_tables import KINDS as ACCESS_KINDS
 from triplicate.sql.storage.access_tables import store_access_setting
 from triplicate.sql.storage.sqlite_file import mark_epoch, read_state, record_batch, set_change_images
 from triplicate.sql.storage.sqlite_schema import Table, load_tables, schema_digest
+from triplicate.sql.storage.table_texts import add_reference
 from triplicate.sql.storage.transaction_history import CommitRecord
 
 LOCAL_FAULTS = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.BusyError, apsw.LockedError, apsw.CantOpenError)
@@ -317,8 +319,12 @@ class Applier:
             raise Diverged(f"{group.kind.name.lower()} of {count} rows of table {group.table!r} changed {changed} rows")
 
     def _apply_schema_change(self, change: SchemaChange) -> None:
-        for _ in self._connection.execute(change.sql):
-            pass
+        added = added_reference(change.sql)
+        if added is not None:
+            add_reference(self._connection, added)
+        else:
+            for _ in self._connection.execute(change.sql):
+                pass
         self._clear_statements()
         self._schema_version += 1
         digest = schema_digest(self._connection)

@@ -10,6 +10,7 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import quote
+from triplicate.sql.core.primary_keys import KEY_MARK, is_key_index
 from triplicate.sql.core.records import DIGEST_SIZE
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.core.value_checks import RowRules
@@ -28,6 +29,11 @@ _SCHEMA = """
 select type, name, tbl_name, sql from main.sqlite_schema
 where name not like 'triplicate\\_%' escape '\\' and tbl_name not like 'triplicate\\_%' escape '\\'
 order by type, name
+"""
+_MARKED = "select name, sql from main.sqlite_schema where type = 'index' and lower(tbl_name) = lower(?) and sql like ? order by name"
+_WHOLE = "select name from pragma_index_list(?, 'main') where \"unique\" and not partial"
+_KEY_COLUMNS = """
+select c.name, c."notnull" from pragma_table_xinfo(?, 'main') c right join pragma_index_info(?, 'main') i on c.cid = i.cid order by i.seqno
 """
 _GENERATED_VIRTUAL = 2
 _STORED = (0, 3)
@@ -196,7 +202,32 @@ def check_references(connection: apsw.Connection) -> None:
 def key_of(connection: apsw.Connection, table: str) -> list[str]:
     """Names of the columns of a table's primary key, in its order; empty without one. Raises as `columns_of`."""
     rows = _query(connection, "select name from pragma_table_xinfo(?, 'main') where pk > 0 order by pk", table)
-    return [str(name) for (name,) in rows]
+    added = key_index_of(connection, table) if not rows else None
+    return [str(name) for (name,) in rows] if added is None else list(added.columns)
+
+
+class KeyIndex(NamedTuple):
+    """The unique index that is a table's primary key, because the key was added to the table."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+def key_index_of(connection: apsw.Connection, table: str) -> KeyIndex | None:
+    """The index that is a table's primary key; None where CREATE TABLE declares the key, and without one.
+
+    Its text has the mark, it is unique and of all rows, and its columns cannot be NULL. Of several such indexes it is the first by name.
+    """
+    marked = [(str(name), str(sql)) for name, sql in connection.execute(_MARKED, (table, f"%{KEY_MARK}%"))]
+    names = [name for name, sql in marked if is_key_index(sql)]
+    if not names or connection.execute("select 1 from pragma_table_xinfo(?, 'main') where pk > 0", (table,)).fetchall():
+        return None
+    whole = {str(name) for (name,) in connection.execute(_WHOLE, (table,))}
+    for name in names:
+        columns = connection.execute(_KEY_COLUMNS, (table, name)).fetchall()
+        if name in whole and all(column is not None and not_null for column, not_null in columns):
+            return KeyIndex(name, tuple(str(column) for column, _ in columns))
+    return None
 
 
 def columns_of(connection: apsw.Connection, table: str) -> list[tuple[str, str]] | None:

@@ -59,6 +59,7 @@ _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"^foreign key mismatch", "42830"),
         (r"^cannot (INSERT into|UPDATE) generated column", "428C9"),
         (r"^cannot (modify|insert|update|delete).*view|^cannot (INSERT|UPDATE)|may not be (modified|dropped|altered|indexed)", "42809"),
+        (r"^cannot edit constraints", "42809"),
         (r"^cannot drop|^error in (view|trigger|index|table)", "2BP01"),
         (r"^Cannot add a|^cannot add|has more than one primary key$|^must have at least one non-generated column", "42P16"),
         (r"^unknown column .* in foreign key definition", "42703"),

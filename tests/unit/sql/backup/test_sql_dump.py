@@ -27,6 +27,10 @@ create table orders(id bigint primary key, customer int references customers(id)
 create table "Odd name"("a b" text primary key, "select" int) ;
 create table anything(a, b);
 create index orders_at on orders(at);
+create table parts(id integer not null, code text not null);
+create table uses(part int references parts(id), code text references parts(code));
+create unique index parts_pkey /* primary key */ on parts(id);
+create unique index parts_code on parts(code);
 create view unpaid as select o.id, c.name from orders o join customers c on c.id = o.customer where not o.paid;
 create table counted(id integer primary key autoincrement, v text);
 create table made(a int, b int generated always as (a * 2) stored, c text generated always as (a || '!') virtual);
@@ -42,6 +46,8 @@ insert into anything values (1, 'one'), (1.5, x'00ff'), ('1', null), (3.0, '');
 insert into counted(v) values (':name'), (E'cr\\r\\t $1 $$ /* -- \\\\');
 insert into made(a) values (1), (null);
 insert into keyed values ('k', 3), ('l', 1e-320);
+insert into parts values (7, 'bolt');
+insert into uses values (7, 'bolt');
 """
 
 
@@ -74,6 +80,7 @@ def test_a_dump_that_is_loaded_makes_the_same_database(tmp_path: Path) -> None:
         assert text.startswith("-- triplicate: database shop\n")
         assert text.endswith("\n-- triplicate: end of database shop\n")
         assert text.count("\\;") == 2
+        assert text.index("CREATE UNIQUE INDEX parts_pkey /* primary key */") < text.index('INSERT INTO "parts"'), "foreign keys need it"
         await loaded(s, "other", text.replace("\\;", ";"))
         assert rows_of(target) == rows_of(source)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.property.rowlog_workload import Pair, contents
+from tests.property.rowlog_workload import Pair
+from tests.unit.sql.definition_rig import refused, same, send
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import StatementKind, Value
 from triplicate.sql.core.lexer import statement_of
@@ -24,34 +25,9 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
     made.close()
 
 
-def send(pair: Pair, *statements: str) -> list[tuple[Value, ...]]:
-    """Run each as a client's statement, apply it on the follower; the rows of the last."""
-    found: list[tuple[Value, ...]] = []
-    for sql in statements:
-        text = rewrite_definition(statement_of(sql)).text if sql.split()[0].upper() in ("CREATE", "ALTER", "DROP") else sql
-        pending = pair.writer.run_batch([AutocommitRequest(pair.gate.examine(text), ())])
-        answer = pending.answers[0]
-        if answer.error is not None:
-            pair.writer.rollback()
-            raise answer.error
-        pair.send(pending)
-        found = list(answer.outcome.rows) if answer.outcome is not None else []
-    return found
-
-
-def refused(pair: Pair, sql: str) -> SqlError:
-    with pytest.raises(SqlError) as caught:
-        send(pair, sql)
-    return caught.value
-
-
 def names(pair: Pair) -> list[Value]:
     return [row[0] for row in pair.reader.execute("select name from sqlite_schema where name not like 'sqlite%' and name <> 'counted'"
                                                   " and name not like 'triplicate%' order by name")]  # fmt: skip
-
-
-def same(pair: Pair) -> None:
-    assert contents(pair.paths[0]) == contents(pair.paths[1])
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,7 @@ def test_an_empty_table_is_made_again_with_its_indexes_triggers_and_children(tmp
         assert await state_of(run(session, "insert into t values(2, 1, 'first')")) == "23505"
         assert await state_of(run(session, "insert into child values(7)")) == "23503"
         assert (await session.prepare("select name from t")).columns[0].declared_type == "varchar(150)"
-        for refused in ("alter table t alter column name type text", "alter table t add foreign key (name) references p(id)"):
-            assert await state_of(run(session, refused)) == "0A000"
+        assert await state_of(run(session, "alter table t alter column name type text")) == "0A000"
         assert await run(session, "select * from t") == [(1, 1, "first")]
         assert await state_of(run(session, "alter table absent add foreign key (a) references p(id)")) == "42P01"
         assert await state_of(run(session, "alter table p alter column id type text")) == "0A000"

@@ -226,20 +226,18 @@ def _action(tokens: Tokens, edits: TextEdits) -> None:
         raise refuse(f"ALTER TABLE … {word} {second}".rstrip(), _HINTS.get(second) or ("there are no roles" if word == "OWNER" else None))
 
 
-_ADD_HINTS = {
-    "PRIMARY": "declare it in CREATE TABLE, or make a unique index: CREATE UNIQUE INDEX name ON table (columns)",
-    "EXCLUDE": None,
-}
-
-
 def _add(tokens: Tokens, edits: TextEdits) -> None:
     named = at(tokens, 1).upper == "CONSTRAINT"
     body = tokens[3:] if named else tokens[1:]
     word = at(body, 0).upper
-    if word in _ADD_HINTS and at(tokens, 1).upper != "COLUMN":
-        raise refuse(f"ALTER TABLE … ADD {word}{' KEY' if word == 'PRIMARY' else ''}", _ADD_HINTS[word])
-    if word == "UNIQUE" and at(body, 1).text == "(":
-        refuse_key_options(body[closing(body, 1) + 1 :])
+    if word == "EXCLUDE" and at(tokens, 1).upper != "COLUMN":
+        raise refuse("ALTER TABLE … ADD EXCLUDE")
+    key = {"PRIMARY": 2, "UNIQUE": 1}.get(word, 0) if at(tokens, 1).upper != "COLUMN" else 0
+    if key and at(body, key).upper == "USING":
+        kind = "PRIMARY KEY" if word == "PRIMARY" else "UNIQUE"
+        raise refuse(f"ALTER TABLE … ADD {kind} USING INDEX", f"write ADD {kind} (columns), which makes its own index; drop the other one")
+    if key and at(body, key).text == "(":
+        refuse_key_options(body[closing(body, key) + 1 :])
         return
     if word == "FOREIGN" and at(body, 1).upper == "KEY":
         check_references(body)
@@ -262,7 +260,7 @@ def _drop_part(tokens: Tokens, edits: TextEdits) -> None:
         if at(tokens, 2).upper == "IF":
             raise refuse("DROP CONSTRAINT IF EXISTS", "leave IF EXISTS out")
         if at(tokens, 3).upper == "CASCADE":
-            raise refuse("CASCADE", "leave it out: nothing depends on a CHECK constraint")
+            raise refuse("CASCADE", "leave it out, and drop first what depends on the constraint")
     elif at(tokens, len(tokens) - 1).upper == "CASCADE" and len(tokens) > 2:
         edits.remove(tokens[-1:])  # SQLite refuses to drop a column that something else depends on.
         return

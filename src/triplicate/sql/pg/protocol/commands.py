@@ -21,6 +21,7 @@ from triplicate.sql.pg.syntax.notify_statements import Listen, NotifyCall, Notif
 from triplicate.sql.pg.syntax.role_statement import RoleStatement, SetRole, is_role_statement, parse_role_statement, parse_set_role
 from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics, statistics_reset
 from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement, parse_truncate
+from triplicate.sql.pg.syntax.vacuum_statement import parse_vacuum
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,10 @@ def classify(statement: Statement) -> ClientCommand:
             return EngineStatement(statement_of(definition.text)) if definition.text else NoOperation(definition.tag)
         case "TRUNCATE":
             return parse_truncate(statement)
+        case "VACUUM":
+            analyze = parse_vacuum(statement)
+            if analyze is not None:
+                return EngineStatement(statement_of(analyze)) if analyze else NoOperation(first)
         case "LOCK" | "PREPARE" | "EXECUTE" | "CALL" | "DO":
             raise SqlError("0A000", f"{first} is not supported: the SQL is SQLite's")
     return EngineStatement(_without_catalogue_prefix(statement))

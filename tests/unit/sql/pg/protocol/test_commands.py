@@ -74,3 +74,9 @@ def test_a_malformed_statement_is_refused(sql: str, sqlstate: str) -> None:
     with pytest.raises(SqlError) as refused:
         classify(statement_of(sql))
     assert refused.value.sqlstate == sqlstate
+
+
+def test_vacuum_is_the_analyze_in_it() -> None:
+    assert classify(statement_of("vacuum analyze t")) == EngineStatement(statement_of('ANALYZE "t"'))
+    assert classify(statement_of("vacuum full t")) == NoOperation("VACUUM")
+    assert classify(statement_of("vacuum into 'copy'")) == EngineStatement(statement_of("vacuum into 'copy'"))
