@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+from tests.examples import examples
+
+settings.register_profile("usual", max_examples=examples(100))
+settings.register_profile("ci", max_examples=examples(100), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "usual")
 
 CURRENT_TEST = os.environ.get("TRIPLICATE_CURRENT_TEST")
 """File that holds the name of the test that runs, for a runner that ends a process which takes too long."""
