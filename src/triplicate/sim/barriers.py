@@ -30,7 +30,7 @@ def points_known() -> tuple[str, ...]:
     return tuple(sorted(fault_points()))
 
 
-class _Place(NamedTuple):
+class _PointPlace(NamedTuple):
     """Where a fault point is: the attribute of a module or class, and what it holds."""
 
     point: FaultPoint
@@ -235,7 +235,7 @@ class FaultPoints:
             self.install()
         return point
 
-    def _replace(self, place: _Place, elsewhere: Sequence[tuple[Any, str]]) -> list[_Replacement]:
+    def _replace(self, place: _PointPlace, elsewhere: Sequence[tuple[Any, str]]) -> list[_Replacement]:
         """Put a wrapper in the place of a function.
 
         Args:
@@ -306,15 +306,15 @@ class FaultPoints:
                     await asyncio.sleep(0)
 
 
-def _place_of(point: FaultPoint) -> _Place:
+def _place_of(point: FaultPoint) -> _PointPlace:
     *path, attribute = point.qualified_name.split(".")
     owner: Any = sys.modules[point.module]
     for part in path:
         owner = vars(owner)[part]
-    return _Place(point, owner, attribute, vars(owner)[attribute])
+    return _PointPlace(point, owner, attribute, vars(owner)[attribute])
 
 
-def _further_names(places: Sequence[_Place]) -> dict[int, list[tuple[Any, str]]]:
+def _further_names(places: Sequence[_PointPlace]) -> dict[int, list[tuple[Any, str]]]:
     """Identity of a module's function → the modules of its package that imported it by name, and the names under which they refer to it.
 
     One pass over all modules: a world is made for each of many thousands of short runs.
