@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.process.at_once import at_once
 from tests.process.running import TIMEOUT_S, Up, run
 from tests.waiting import wait_until
 from triplicate.cli.supervision.cluster_folder import CLIENT_FILE, SECURITY
@@ -36,6 +37,12 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 def client(up: Up, *arguments: str, text: str | None = None, check: bool = True, **settings: str) -> str:
     """Run a command with the settings of the secured cluster; returns all that it prints."""
     answer = run(*arguments, text=text, check=check, TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE), **settings)
+    return answer.stdout + answer.stderr
+
+
+def client_at_once(up: Up, *arguments: str, check: bool = True, **settings: str) -> str:
+    """The same in the test's own process, without standard input."""
+    answer = at_once(*arguments, check=check, **{"TRIPLICATE_CONFIG": str(up.folder / CLIENT_FILE), **settings})
     return answer.stdout + answer.stderr
 
 
@@ -64,16 +71,16 @@ def test_commands_need_nothing_else_in_the_directory_of_a_secured_cluster(up: Up
     try:
         run("log", "append", "events", text="one\n")
         assert run("log", "read", "events").stdout == "one\n"
-        run("ledger", "append", "new", "two")
+        at_once("ledger", "append", "new", "two")
         statements = ("create table t (a int)", "insert into t values (7)", "select a + 1 from t")
-        assert " 8 " in run("sql", "shop", "--small", *(word for one in statements for word in ("-c", one))).stdout
-        assert json.loads(run("cluster", "status", "--json").stdout)["healthy"]
+        assert " 8 " in at_once("sql", "shop", "--small", *(word for one in statements for word in ("-c", one))).stdout
+        assert json.loads(at_once("cluster", "status", "--json").stdout)["healthy"]
     finally:
         (here / "triplicate-data").unlink()
 
 
 def test_a_client_without_the_files_gets_in_nowhere(up: Up, tmp_path: Path) -> None:
-    plain = run("ledger", "append", "new", "x", uri=up.uri, check=False)
+    plain = at_once("ledger", "append", "new", "x", uri=up.uri, check=False)
     assert plain.returncode == 1
     assert "UNAUTHORIZED" in plain.stderr or "authentication" in plain.stderr
     sql = client(up, "sql", "shop", "--small", "-U", "mallory", "-c", "select 1", check=False, PGPASSWORD="a-wrong-password")
@@ -81,7 +88,7 @@ def test_a_client_without_the_files_gets_in_nowhere(up: Up, tmp_path: Path) -> N
     assert "a-wrong-password" not in sql
     copy = tmp_path / "client.toml"
     copy.write_text((up.folder / CLIENT_FILE).read_text().replace('bookie_tls = "required"', 'bookie_tls = "off"'))
-    half = run("log", "read", "events", check=False, TRIPLICATE_CONFIG=str(copy))
+    half = at_once("log", "read", "events", check=False, TRIPLICATE_CONFIG=str(copy))
     assert half.returncode == 1
     assert "security.required is set" in half.stderr
     assert "client.bookie_tls" in half.stderr
@@ -89,12 +96,12 @@ def test_a_client_without_the_files_gets_in_nowhere(up: Up, tmp_path: Path) -> N
 
 def test_a_renewed_certificate_is_shown_to_clients_without_a_restart(up: Up) -> None:
     def ends() -> dict[str, float]:
-        shown = run("cluster", "status", "--json", check=False, TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE)).stdout
+        shown = at_once("cluster", "status", "--json", check=False, TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE)).stdout
         return {one["place"]: one["expires_s"] for one in json.loads(shown)["certificates"]["items"]}
 
     before = ends()
     for name in ("bookie-1", "node-1"):
-        client(up, "security", "renew", str(up.folder / SECURITY), name, "--days", "300")
+        at_once("security", "renew", str(up.folder / SECURITY), name, "--days", "300")
     wait_until(lambda: all(ends()[place] < before[place] for place in ("bookie bookie-1", "node node-1")), TIMEOUT_S, "both are in use")
     assert ends()["bookie bookie-2"] == before["bookie bookie-2"]
 
@@ -114,19 +121,22 @@ def test_no_secret_is_in_a_log_a_page_an_output_or_a_process_list(up: Up, tmp_pa
     client(up, "sql", "shop", "--small", "-c", "create table secret (a int)", "-c", "insert into secret values (1)")
     runs: list[Callable[[], str]] = [
         lambda: client(up, "log", "append", "events", text="a record\n"),
-        lambda: client(up, "ledger", "append", "new", "an entry"),
         lambda: client(up, "sql", "shop", "--small", "-c", "select 1", check=False, PGPASSWORD=typed),
         lambda: client(up, "ledger", "append", "new", "x", check=False, TRIPLICATE_CLIENT_PASSWORD_FILE=str(wrong)),
-        lambda: client(up, "cluster", "status", "--json", check=False),
-        lambda: client(up, "database", "show", "shop", "--json"),
-        lambda: client(up, "sql", "shop", "--dsn"),
-        lambda: client(up, "bookie", "list", "--json"),
-        lambda: client(up, "security", "show", str(up.folder / SECURITY), "--json"),
-        lambda: client(up, "doctor", "--config", bookie, "--json", check=False),
-        lambda: client(up, "bookie", "--config", bookie, "status", "--json", check=False),
+    ]
+    more: list[Callable[[], str]] = [
+        lambda: client_at_once(up, "ledger", "append", "new", "an entry"),
+        lambda: client_at_once(up, "cluster", "status", "--json", check=False),
+        lambda: client_at_once(up, "database", "show", "shop", "--json"),
+        lambda: client_at_once(up, "sql", "shop", "--dsn"),
+        lambda: client_at_once(up, "bookie", "list", "--json"),
+        lambda: client_at_once(up, "security", "show", str(up.folder / SECURITY), "--json"),
+        lambda: client_at_once(up, "doctor", "--config", bookie, "--json", check=False),
+        lambda: client_at_once(up, "bookie", "--config", bookie, "status", "--json", check=False),
     ]
     with ThreadPoolExecutor(4) as pool:
         outputs = [*pool.map(lambda one: one(), runs), json.dumps(up.facts)]
+    outputs += [one() for one in more]
     send_nonsense(up, "bookie-1")
     pages = [urllib.request.urlopen(one["metrics"], timeout=10).read().decode() for one in up.members.values() if one["metrics"]]
     assert all("triplicate_certificate_expires_seconds" in page for page in pages)
