@@ -5,6 +5,7 @@ A failure found by chance on somebody else's change would say nothing about that
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,16 @@ CURRENT_TEST = os.environ.get("TRIPLICATE_CURRENT_TEST")
 def pytest_runtest_logstart(nodeid: str) -> None:
     if CURRENT_TEST:
         Path(CURRENT_TEST).write_text(nodeid, encoding="utf-8")
+
+
+# The modules and tests that are collected live until the end. The collector of garbage would visit them again and again.
+gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 USED_BEFORE_S = pytest.StashKey[float]()
