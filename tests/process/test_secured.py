@@ -40,12 +40,6 @@ def client(up: Up, *arguments: str, text: str | None = None, check: bool = True,
     return answer.stdout + answer.stderr
 
 
-def client_at_once(up: Up, *arguments: str, check: bool = True, **settings: str) -> str:
-    """The same in the test's own process, without standard input."""
-    answer = at_once(*arguments, check=check, **{"TRIPLICATE_CONFIG": str(up.folder / CLIENT_FILE), **settings})
-    return answer.stdout + answer.stderr
-
-
 def secrets_of(folder: Path) -> dict[str, str]:
     """Every secret of a secured folder by its file: passwords, verifiers, hashes, and lines of private keys."""
     found: dict[str, str] = {}
@@ -71,10 +65,10 @@ def test_commands_need_nothing_else_in_the_directory_of_a_secured_cluster(up: Up
     try:
         run("log", "append", "events", text="one\n")
         assert run("log", "read", "events").stdout == "one\n"
-        at_once("ledger", "append", "new", "two")
+        run("ledger", "append", "new", "two")
         statements = ("create table t (a int)", "insert into t values (7)", "select a + 1 from t")
-        assert " 8 " in at_once("sql", "shop", "--small", *(word for one in statements for word in ("-c", one))).stdout
-        assert json.loads(at_once("cluster", "status", "--json").stdout)["healthy"]
+        assert " 8 " in run("sql", "shop", "--small", *(word for one in statements for word in ("-c", one))).stdout
+        assert json.loads(run("cluster", "status", "--json").stdout)["healthy"]
     finally:
         (here / "triplicate-data").unlink()
 
@@ -88,7 +82,7 @@ def test_a_client_without_the_files_gets_in_nowhere(up: Up, tmp_path: Path) -> N
     assert "a-wrong-password" not in sql
     copy = tmp_path / "client.toml"
     copy.write_text((up.folder / CLIENT_FILE).read_text().replace('bookie_tls = "required"', 'bookie_tls = "off"'))
-    half = at_once("log", "read", "events", check=False, TRIPLICATE_CONFIG=str(copy))
+    half = run("log", "read", "events", check=False, TRIPLICATE_CONFIG=str(copy))
     assert half.returncode == 1
     assert "security.required is set" in half.stderr
     assert "client.bookie_tls" in half.stderr
@@ -96,7 +90,7 @@ def test_a_client_without_the_files_gets_in_nowhere(up: Up, tmp_path: Path) -> N
 
 def test_a_renewed_certificate_is_shown_to_clients_without_a_restart(up: Up) -> None:
     def ends() -> dict[str, float]:
-        shown = at_once("cluster", "status", "--json", check=False, TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE)).stdout
+        shown = run("cluster", "status", "--json", check=False, TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE)).stdout
         return {one["place"]: one["expires_s"] for one in json.loads(shown)["certificates"]["items"]}
 
     before = ends()
@@ -121,22 +115,20 @@ def test_no_secret_is_in_a_log_a_page_an_output_or_a_process_list(up: Up, tmp_pa
     client(up, "sql", "shop", "--small", "-c", "create table secret (a int)", "-c", "insert into secret values (1)")
     runs: list[Callable[[], str]] = [
         lambda: client(up, "log", "append", "events", text="a record\n"),
+        lambda: client(up, "ledger", "append", "new", "an entry"),
         lambda: client(up, "sql", "shop", "--small", "-c", "select 1", check=False, PGPASSWORD=typed),
         lambda: client(up, "ledger", "append", "new", "x", check=False, TRIPLICATE_CLIENT_PASSWORD_FILE=str(wrong)),
-    ]
-    more: list[Callable[[], str]] = [
-        lambda: client_at_once(up, "ledger", "append", "new", "an entry"),
-        lambda: client_at_once(up, "cluster", "status", "--json", check=False),
-        lambda: client_at_once(up, "database", "show", "shop", "--json"),
-        lambda: client_at_once(up, "sql", "shop", "--dsn"),
-        lambda: client_at_once(up, "bookie", "list", "--json"),
-        lambda: client_at_once(up, "security", "show", str(up.folder / SECURITY), "--json"),
-        lambda: client_at_once(up, "doctor", "--config", bookie, "--json", check=False),
-        lambda: client_at_once(up, "bookie", "--config", bookie, "status", "--json", check=False),
+        lambda: client(up, "cluster", "status", "--json", check=False),
+        lambda: client(up, "database", "show", "shop", "--json"),
+        lambda: client(up, "sql", "shop", "--dsn"),
+        lambda: client(up, "bookie", "list", "--json"),
+        lambda: client(up, "doctor", "--config", bookie, "--json", check=False),
+        lambda: client(up, "bookie", "--config", bookie, "status", "--json", check=False),
     ]
     with ThreadPoolExecutor(4) as pool:
         outputs = [*pool.map(lambda one: one(), runs), json.dumps(up.facts)]
-    outputs += [one() for one in more]
+    shown = at_once("security", "show", str(up.folder / SECURITY), "--json")
+    outputs.append(shown.stdout + shown.stderr)
     send_nonsense(up, "bookie-1")
     pages = [urllib.request.urlopen(one["metrics"], timeout=10).read().decode() for one in up.members.values() if one["metrics"]]
     assert all("triplicate_certificate_expires_seconds" in page for page in pages)
