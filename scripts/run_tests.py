@@ -38,6 +38,7 @@ MEMORY = Path("/dev/shm")
 """Where Linux has a file system in memory. A container's often has 64 MiB only."""
 MEMORY_NEEDED_BYTES = 2 << 30
 EXAMPLES_SHARE = "0.5"
+NOT_DEEP = ("-m", "not deep")
 DIFFERENTIAL_SUMMARY = "build/differential/summary.txt"
 CODE_FOLDERS = ("src", "simulator", "demo", "tests", "scripts", "benchmarks")
 
@@ -112,12 +113,12 @@ def parts() -> list[Part]:
     return [
         Part("lint", command=(str(BIN / "ruff"), "check", "--output-format=concise", *code_folders())),
         Part("format", command=(str(BIN / "ruff"), "format", "--check", *code_folders())),
-        Part("process", folders=tuple(name for name in test_files("process") if name not in OUTAGES), options=("-m", "not deep")),
+        Part("process", folders=tuple(name for name in test_files("process") if name not in OUTAGES), options=NOT_DEEP),
         Part("spark", folders=("tests/spark",), limit_s=1500.0),
-        Part("outages", folders=OUTAGES, options=("-m", "not deep")),
-        Part("unit", folders=("tests/golden", *lower_units())),
+        Part("outages", folders=OUTAGES, options=NOT_DEEP),
+        Part("unit", folders=("tests/golden", *lower_units()), options=NOT_DEEP),
         Part("simulation", folders=("tests/simulation",)),
-        Part("unit-upper", folders=tuple(f"tests/unit/{name}" for name in UPPER_UNITS), in_memory=True),
+        Part("unit-upper", folders=tuple(f"tests/unit/{name}" for name in UPPER_UNITS), in_memory=True, options=NOT_DEEP),
         Part("property", folders=("tests/property",), in_memory=True),
         Part("clients", folders=("tests/clients",)),
         Part("differential", folders=("tests/differential",), shows=DIFFERENTIAL_SUMMARY),

@@ -149,6 +149,7 @@ def send_nonsense(up: Up, name: str) -> None:
         ssl.create_default_context().wrap_socket(plain, server_hostname="localhost").close()
 
 
+@pytest.mark.deep
 def test_a_secured_folder_stays_secured_and_an_open_one_stays_open(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--secure", "--bookies", "1", "--nodes", "0") as first:
         assert first.end(signal.SIGTERM) == 0

@@ -1,4 +1,4 @@
-"""What all modules of this folder share."""
+"""Fixtures of all modules of this folder."""
 
 from __future__ import annotations
 
