@@ -105,7 +105,7 @@ spark-versions: $(READY) ## Run the tests of Spark with PySpark 4.1 and 4.2 (ten
 	@$(BIN)/python scripts/spark_versions.py
 
 check-deep: histories crash-test fuzz jitter mutants sim-mutants ## Run the checks that take too long for every run of the tests (three hours)
-	SIM_SEEDS=300 $(BIN)/python -m pytest -q tests/simulation/test_seeds.py
+	SIM_SEEDS=300 $(BIN)/python -m pytest -q tests/simulation
 	@$(BIN)/python scripts/run_tests.py process-deep spark-deep
 	@$(BIN)/python scripts/spark_versions.py
 	DRAWN=20000 DRAWN_FROM=1000 $(BIN)/python -m pytest -q tests/differential/test_drawn.py

@@ -64,7 +64,7 @@ def read_rows(text: str) -> list[Row]:
     return rows
 
 
-def row_faults(rows: list[Row], root: Path = ROOT) -> Iterator[str]:
+def row_faults(rows: list[Row], root: Path = ROOT, parse: Callable[[str], ast.Module] = ast.parse) -> Iterator[str]:
     """Faults of the rows themselves, independent of the tests' results."""
     seen: dict[str, int] = {}
     for row in rows:
@@ -82,9 +82,9 @@ def row_faults(rows: list[Row], root: Path = ROOT) -> Iterator[str]:
             if target not in TARGETS:
                 yield f"{where}: no such target: make {target}"
         for test in row.tests:
-            if not exists(test, root):
+            if not exists(test, root, parse):
                 yield f"{where}: there is no test {test}"
-            elif is_deep(test, root):
+            elif is_deep(test, root, parse):
                 yield f"{where}: {test} is marked deep: no target that the page names runs it"
             elif row.target_of(test) not in row.targets:
                 yield f"{where}: {test} runs in make {row.target_of(test)}, which the row does not say"

@@ -3,9 +3,9 @@
 Usage: run_tests.py [PART ...]   (all parts but the long ones when none is named)
 
 Each part writes ``build/test/<part>.log``, and a part of pytest also ``build/test/<part>.xml``. Two parts more run at a time than there are
-processors, the longest first: most tests wait half of their time for a timeout or a disk. A part that needs every processor runs alone,
-after the others. A part whose folder has no tests is left out. The last line is ``N passed, N failed, N skipped``; the exit code is 1 after
-any failure.
+processors, since most tests wait half of their time for a timeout or a disk. A part that needs every processor runs alone, after the
+others. A part whose folder has no tests is left out. The last line is ``N passed, N failed, N skipped``; the exit code is 1 after any
+failure.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ POLL_S = 0.05
 MEMORY = Path("/dev/shm")
 """Where Linux has a file system in memory. A container's often has 64 MiB only."""
 MEMORY_NEEDED_BYTES = 2 << 30
+EXAMPLES_SHARE = "0.5"
+NOT_DEEP = ("-m", "not deep")
 DIFFERENTIAL_SUMMARY = "build/differential/summary.txt"
 CODE_FOLDERS = ("src", "simulator", "demo", "tests", "scripts", "benchmarks")
 
@@ -103,23 +105,27 @@ def lower_units() -> list[str]:
 
 
 def parts() -> list[Part]:
-    """All parts, in the order in which they start: the longest first, behind those that end at once."""
+    """All parts, in the order in which they start.
+
+    Behind those that end at once come those that wait most of their time, beside which one that does not keeps the processors busy. Then
+    the longest come first, so that nothing is left for one processor at the end.
+    """
     return [
         Part("lint", command=(str(BIN / "ruff"), "check", "--output-format=concise", *code_folders())),
         Part("format", command=(str(BIN / "ruff"), "format", "--check", *code_folders())),
-        Part("process", folders=tuple(name for name in test_files("process") if name not in OUTAGES), options=("-m", "not deep")),
-        Part("outages", folders=OUTAGES, options=("-m", "not deep")),
-        Part("simulation", folders=("tests/simulation",)),
-        Part("unit-upper", folders=tuple(f"tests/unit/{name}" for name in UPPER_UNITS), in_memory=True),
+        Part("process", folders=tuple(name for name in test_files("process") if name not in OUTAGES), options=NOT_DEEP),
         Part("spark", folders=("tests/spark",), limit_s=1500.0),
-        Part("unit", folders=("tests/golden", *lower_units())),
+        Part("outages", folders=OUTAGES, options=NOT_DEEP),
+        Part("unit", folders=("tests/golden", *lower_units()), options=NOT_DEEP),
+        Part("simulation", folders=("tests/simulation",)),
+        Part("unit-upper", folders=tuple(f"tests/unit/{name}" for name in UPPER_UNITS), in_memory=True, options=NOT_DEEP),
         Part("property", folders=("tests/property",), in_memory=True),
         Part("clients", folders=("tests/clients",)),
-        Part("types", command=(str(BIN / "mypy"), "--no-error-summary", *code_folders())),
+        Part("differential", folders=("tests/differential",), shows=DIFFERENTIAL_SUMMARY),
         Part("house", folders=("tests/house",)),
+        Part("types", command=(str(BIN / "mypy"), "--no-error-summary", *code_folders())),
         Part("crash", folders=("tests/crash",), in_memory=True),
         Part("fuzz", folders=("tests/fuzz",), in_memory=True),
-        Part("differential", folders=("tests/differential",), shows=DIFFERENTIAL_SUMMARY),
         Part("process-deep", folders=("tests/process",), turn=Turn.ALONE, only_by_name=True, options=("-m", "deep")),
         Part("spark-deep", folders=("tests/spark_deep",), turn=Turn.ALONE, limit_s=1500.0, only_by_name=True),
         Part("demo-kill", folders=("tests/demo",), turn=Turn.ALONE, limit_s=1500.0, only_by_name=True),
@@ -168,13 +174,15 @@ def environment(ours: Mapping[str, str], current: Path, temporary: Path | None) 
     Compiled modules are kept even where a container's image forbids it. Without them every server, command and Spark worker that a test
     starts compiles the sources again, which is more than half of its start.
 
+    Tests with generated input draw half of their examples, unless `ours` say otherwise; `make check-deep` runs all.
+
     Args:
         current: the file for the name of the test that runs.
         temporary: the folder for temporary files, where it is not the machine's own.
     """
     kept = {name: value for name, value in ours.items() if name != "PYTHONDONTWRITEBYTECODE"}
     folders = {} if temporary is None else {"TMPDIR": str(temporary)}
-    return {**kept, **folders, "TRIPLICATE_CURRENT_TEST": str(current)}
+    return {"EXAMPLES_SHARE": EXAMPLES_SHARE, **kept, **folders, "TRIPLICATE_CURRENT_TEST": str(current)}
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ A failure found by chance on somebody else's change would say nothing about that
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+from tests.examples import examples
+
+settings.register_profile("usual", max_examples=examples(100))
+settings.register_profile("ci", max_examples=examples(100), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "usual")
 
 CURRENT_TEST = os.environ.get("TRIPLICATE_CURRENT_TEST")
 """File that holds the name of the test that runs, for a runner that ends a process which takes too long."""
@@ -23,6 +26,16 @@ CURRENT_TEST = os.environ.get("TRIPLICATE_CURRENT_TEST")
 def pytest_runtest_logstart(nodeid: str) -> None:
     if CURRENT_TEST:
         Path(CURRENT_TEST).write_text(nodeid, encoding="utf-8")
+
+
+# The modules and tests that are collected live until the end. The collector of garbage would visit them again and again.
+gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 USED_BEFORE_S = pytest.StashKey[float]()

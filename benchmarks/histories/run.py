@@ -35,7 +35,7 @@ from benchmarks.histories.machine_cluster import MachineCluster
 from benchmarks.histories.nemesis import CUTS, FAULTS, Fault, Nemesis, Target
 from benchmarks.histories.outcome import Outcome, facts_of, show
 from benchmarks.histories.stages import Blame, Kind, Result, Stages
-from benchmarks.histories.store_clients import StoreClient
+from benchmarks.histories.store_clients import PAUSE_S, StoreClient
 from benchmarks.histories.windows import environment, read_windows
 from benchmarks.ledger.processes import BUILD
 from benchmarks.machines.fleet import MACHINES
@@ -78,14 +78,17 @@ class Load:
         wait_for(lambda: prepare(self.cluster, DATABASE), "the tables are made")
         wait_for(lambda: store_leader(self.cluster, STORE), "a node leads the store")
 
-    def run(self, work: Callable[[], None], clients: int, store_clients: int) -> float:
+    def run(self, work: Callable[[], None], clients: int, store_clients: int, pause_s: float = 0.0) -> float:
         """Run the clients beside some work; the seconds that it took.
+
+        Args:
+            pause_s: of each client after each operation; 0: what is usual for its kind.
 
         Raises:
             RunFailed: a client ended by itself, or does not end.
         """
-        threads: list[Client | StoreClient] = [Client(self.database, number) for number in range(clients)]
-        threads += [StoreClient(self.store, number) for number in range(store_clients)]
+        threads: list[Client | StoreClient] = [Client(self.database, number, pause_s) for number in range(clients)]
+        threads += [StoreClient(self.store, number, pause_s=pause_s or PAUSE_S) for number in range(store_clients)]
         threads += [StoreClient(self.store, number, wanders=True) for number in range(WANDERERS)]
         began = time.monotonic()
         for thread in threads:
@@ -118,12 +121,14 @@ def play(
     clients: int = CLIENTS,
     store_clients: int = STORE_CLIENTS,
     windows: Path | None = None,
+    pause_s: float = 0.0,
 ) -> Outcome:
     """Run clients and faults until there are enough of both, and check the history.
 
     Args:
         operations: of the database, and of the store.
         windows: where the nodes note their windows of groups, if they do.
+        pause_s: of each client after each operation; 0: what is usual for its kind.
 
     Raises:
         RunFailed: the cluster did not recover from a fault, or a client ended by itself.
@@ -141,7 +146,7 @@ def play(
             if time.monotonic() > began + SECONDS_MAX:
                 raise RunFailed(f"fewer than {operations} operations in {SECONDS_MAX:.0f} s")
 
-    seconds = load.run(work, clients, store_clients)
+    seconds = load.run(work, clients, store_clients, pause_s)
     report = judge_database(cluster, load.database, blame)
     store_report = judge_store(cluster, load.store, blame)
     histories = {levels.history.kind: levels.history for levels in load.levels}

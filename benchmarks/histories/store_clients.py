@@ -71,12 +71,14 @@ class StoreClient(threading.Thread):
 
     Args:
         wanders: see the module's text.
+        pause_s: mean pause after each operation; those of wanderers are longer.
     """
 
-    def __init__(self, shared: Shared, number: int, *, wanders: bool = False) -> None:
+    def __init__(self, shared: Shared, number: int, *, wanders: bool = False, pause_s: float = PAUSE_S) -> None:
         super().__init__(name=f"{'wanderer' if wanders else 'store client'} {number}", daemon=True)
         self._shared = shared
         self._wanders = wanders
+        self._pause_s = WANDERERS_PAUSE_S if wanders else pause_s
         self._chance = random.Random(self.name)
         self._connection: RespConnection | None = None
         self._turn = number
@@ -93,8 +95,7 @@ class StoreClient(threading.Thread):
                 else:
                     (work,) = self._chance.choices(list(works), list(works.values()))
                     work()
-                pause_s = WANDERERS_PAUSE_S if self._wanders else PAUSE_S
-                self._shared.over.wait(pause_s * self._chance.uniform(0.5, 1.5))
+                self._shared.over.wait(self._pause_s * self._chance.uniform(0.5, 1.5))
         except BaseException as error:  # A defect of this program must not look like an idle client.
             self.failure = error
             raise

@@ -6,6 +6,7 @@ import pytest
 
 from tests.crash.counts import Counts
 from tests.crash.failures import FailedOperation, may_be_ignored, try_failed_syncs, try_full_disks
+from tests.examples import stride
 from triplicate.bookie.journal.journal_files import PREPARED_NAME
 
 
@@ -16,12 +17,12 @@ def nothing_lost(counts: Counts) -> None:
 
 @pytest.mark.parametrize(("directories", "step"), [(1, 11), (2, 17)])
 def test_a_full_disk_at_any_write_loses_nothing(directories: int, step: int) -> None:
-    nothing_lost(try_full_disks(directories, 1, step, 3))
+    nothing_lost(try_full_disks(directories, 1, stride(step), 3))
 
 
 @pytest.mark.parametrize(("directories", "step"), [(1, 13), (2, 23)])
 def test_a_failed_sync_ends_the_bookie_and_loses_nothing(directories: int, step: int) -> None:
-    nothing_lost(try_failed_syncs(directories, 1, step, 2))
+    nothing_lost(try_failed_syncs(directories, 1, stride(step), 2))
 
 
 def test_a_start_does_not_use_index_commits_of_a_failed_sync() -> None:

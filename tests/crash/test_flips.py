@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tests.crash.flips import try_flips
+from tests.examples import stride
 
 STEP = 67
 
 
 def test_no_entry_with_a_flipped_bit_is_returned_as_good() -> None:
-    counts = try_flips(STEP, 7)
+    counts = try_flips(stride(STEP), 7)
     assert not counts.losses, "\n".join(counts.shown)
     for outcome in (
         "journal: refused to start",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.crash.points import Effort, try_points
+from tests.examples import stride
 
 
 @pytest.mark.parametrize(("directories", "seed"), [(1, 1), (2, 2)])
 def test_acknowledged_entries_survive_a_crash_at_any_point(directories: int, seed: int) -> None:
-    counts = try_points(directories, seed, Effort(orders=3, tears=3, step=6, first=seed, again=24))
+    counts = try_points(directories, seed, Effort(orders=3, tears=3, step=stride(6), first=seed, again=24))
     assert not counts.losses, "\n".join(counts.shown)
     for kind in ("kills", "power cuts that lose all", "orders of unsynced writes", "torn writes", "second crashes", "lost indexes"):
         assert counts.tried[kind] > 10, (kind, counts.tried)

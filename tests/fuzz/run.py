@@ -2,9 +2,10 @@
 
 Usage: ``python -m tests.fuzz.run [--inputs N] [--seed S] [--fresh] [--targets NAME ...]``   (``make fuzz N=…``)
 
-The inputs are divided among the targets, two of which run at a time. Each begins with the golden bytes and the corpus of earlier runs in
-``build/fuzz/corpus``. Findings go to ``build/fuzz/findings``; after the fix they belong into ``tests/golden/fuzz/TARGET``, in hexadecimal
-digits. At the end the corpus is replayed under coverage.py. The table is printed and saved as ``build/fuzz/report.json``.
+The inputs are divided among the targets. Those of one module run one after another, two modules at a time. Each begins with the golden
+bytes and the corpus of earlier runs in ``build/fuzz/corpus``. Findings go to ``build/fuzz/findings``; after the fix they belong into
+``tests/golden/fuzz/TARGET``, in hexadecimal digits. At the end the corpus is replayed under coverage.py. The table is printed
+and saved as ``build/fuzz/report.json``.
 Exit code 1: there is a finding, or the corpus covers fewer lines of the decoders than required.
 """
 
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -30,6 +32,9 @@ FOLDER = ROOT / "build" / "fuzz"
 JOBS = 2
 _EXECUTED = re.compile(r"stat::number_of_executed_units: (\d+)")
 _LAST_COUNT = re.compile(r"^#(\d+)\t", re.MULTILINE)
+_ENDED = re.compile(r"^(\w+) (-?\d+) ([\d.]+)$", re.MULTILINE)
+"""A line of the worker for each target: name, exit code and seconds."""
+OUTPUT_SHOWN = 2000
 
 
 @dataclass
@@ -58,28 +63,49 @@ def is_available() -> bool:
     return True
 
 
-def fuzz(target: str, inputs: int, seed: int, folder: Path) -> Outcome:
-    """Run one target in a process of its own; its log is ``TARGET.log``."""
-    corpus, findings = folder / "corpus" / target, folder / "findings" / target
-    write_seeds(target, corpus)
-    shutil.rmtree(findings, ignore_errors=True)
-    findings.mkdir(parents=True)
-    command = [sys.executable, "-m", "tests.fuzz.worker", target, str(inputs), str(seed), str(corpus), str(findings)]
-    started = time.monotonic()
+def modules_of(targets: Iterable[str]) -> dict[str, list[str]]:
+    """Module → its targets; the module with the largest shares comes first, since it takes longest."""
+    found: dict[str, list[str]] = {}
+    for target in targets:
+        found.setdefault(TARGETS[target].place.partition(".")[0], []).append(target)
+    return dict(sorted(found.items(), key=lambda item: -sum(TARGETS[target].share for target in item[1])))
+
+
+def fuzz(chosen: dict[str, int], seed: int, folder: Path) -> list[Outcome]:
+    """Run targets of one module, each in a process of its own; its log is ``TARGET.log``."""
+    for target in chosen:
+        write_seeds(target, folder / "corpus" / target)
+        shutil.rmtree(folder / "findings" / target, ignore_errors=True)
+        (folder / "findings" / target).mkdir(parents=True)
+        (folder / f"{target}.log").write_text("it did not start\n", encoding="utf-8")
+    command = [sys.executable, "-m", "tests.fuzz.worker", str(seed), str(folder), *(f"{target}={chosen[target]}" for target in chosen)]
+    done = subprocess.run(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    ended = {target: (int(code), float(seconds)) for target, code, seconds in _ENDED.findall(done.stdout)}
+    return [_outcome(target, folder, *ended.get(target, (1, 0.0)), done.stdout) for target in chosen]
+
+
+def _outcome(target: str, folder: Path, code: int, seconds: float, output: str) -> Outcome:
+    """Read what a target's process has left.
+
+    Args:
+        output: of the worker that has started it, in which the reason is if it did not start.
+    """
     log = folder / f"{target}.log"
-    with log.open("wb") as output:
-        code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
     text = log.read_text(encoding="utf-8", errors="replace")
     executed = _EXECUTED.findall(text) or _LAST_COUNT.findall(text) or ["0"]
-    found = [str(path) for path in sorted(findings.iterdir())]
+    found = [str(path) for path in sorted((folder / "findings" / target).iterdir())]
     if code and not found:
-        found = [f"{log}: the fuzzer ended with code {code}"]
-    return Outcome(target, int(executed[-1]), time.monotonic() - started, len(list(corpus.iterdir())), found)
+        found = [f"{log}: the fuzzer ended with code {code}: {output.strip()[-OUTPUT_SHOWN:]}"]
+    return Outcome(target, int(executed[-1]), seconds, len(list((folder / "corpus" / target).iterdir())), found)
 
 
 def fuzz_all(chosen: dict[str, int], seed: int, folder: Path) -> list[Outcome]:
     with ThreadPoolExecutor(max_workers=JOBS) as pool:
-        return list(pool.map(lambda target: fuzz(target, chosen[target], seed, folder), chosen))
+        groups = [{target: chosen[target] for target in targets} for targets in modules_of(chosen).values()]
+        found = {outcome.target: outcome for group in pool.map(lambda group: fuzz(group, seed, folder), groups) for outcome in group}
+    return [found[target] for target in chosen]
 
 
 def measure(folder: Path) -> dict[str, float]:

@@ -118,7 +118,7 @@ def futures_are_resolved_in_one_way(source: Source) -> Iterator[str]:
         return
     if source.path == "src/triplicate/runtime/oneshot.py" or source.path in RESOLVES_FUTURES:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Attribute) and node.attr in ("set_result", "set_exception"):
             yield f"line {node.lineno}: {node.attr} raises if the future is done; use `resolve` or `fail` of {PACKAGE}.runtime"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts.compatibility import ROOT, exists
+from tests.house.source import tree_of
 
 PAGE = ROOT / "docs" / "security.md"
 HEADING = "## Attacks"
@@ -50,7 +51,7 @@ def cell_faults(table: dict[str, list[str]], root: Path = ROOT) -> Iterator[str]
             if not tests and (reason == cell or not reason.strip()):
                 yield f"{attack}, {door}: no test, and no reason why it does not apply"
             for test in tests:
-                if not exists(test, root):
+                if not exists(test, root, tree_of):
                     yield f"{attack}, {door}: there is no test {test}"
                 elif is_not_run(test, root):
                     yield f"{attack}, {door}: {test} is skipped or expected to fail"
@@ -60,7 +61,7 @@ def cell_faults(table: dict[str, list[str]], root: Path = ROOT) -> Iterator[str]
 def is_not_run(test: str, root: Path = ROOT) -> bool:
     """Whether a decorator of the test, or a mark of its module, may keep it from running or from failing."""
     path, _, name = test.partition("[")[0].rpartition("::")
-    module = ast.parse((root / path.partition("::")[0]).read_text(encoding="utf-8"))
+    module = tree_of((root / path.partition("::")[0]).read_text(encoding="utf-8"))
     marks: list[ast.expr] = []
     for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:

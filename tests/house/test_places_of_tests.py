@@ -10,7 +10,7 @@ import pytest
 
 from scripts.imports import import_graph
 from scripts.tests_of import FOLDERS, PROPERTY, UNIT, is_test, subjects
-from tests.house.source import Source, python_files, read
+from tests.house.source import Source, python_files, read, tree_of
 
 
 def misnamed(files: tuple[str, ...]) -> Iterator[str]:
@@ -81,7 +81,7 @@ def test_another_wait_is_reported() -> None:
 
 
 def test_no_module_imports_a_test_module() -> None:
-    assert shared_tests(import_graph()) == set(), "move what they share into a rig module beside them"
+    assert shared_tests(import_graph(tree_of)) == set(), "move what they share into a rig module beside them"
 
 
 def test_an_import_of_a_test_module_is_reported() -> None:

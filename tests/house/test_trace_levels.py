@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Set
+from functools import cache
 
 from tests.house.source import python_files, read
 from triplicate.cli.process import trace_levels
@@ -36,12 +38,13 @@ def constants(argument: ast.expr) -> set[str]:
     return {argument.value} if isinstance(argument, ast.Constant) and isinstance(argument.value, str) else set()
 
 
-def used() -> set[str]:
+@cache
+def used() -> frozenset[str]:
     modules = [path for path in python_files() if path.startswith("src/") and "/sim/" not in path]
-    return set().union(*(trace_names(read(path).tree) for path in modules))
+    return frozenset().union(*(trace_names(read(path).tree) for path in modules))
 
 
-def is_used(name: str, names: set[str]) -> bool:
+def is_used(name: str, names: Set[str]) -> bool:
     return any(re.fullmatch(re.escape(each).replace(r"\*", ".+"), name) for each in names)
 
 

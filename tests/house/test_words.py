@@ -18,6 +18,9 @@ UNPLAIN = re.compile(
 )
 """Verbs that mean anything, and sentences without a plain subject."""
 
+STEMS = re.compile(r"told|tell|whoever|whatever|so many|So many|anew|comes? to nothing|\bWho\b|\bWhat\b")
+"""A match of `UNPLAIN` contains one of these: texts without them need not be taken apart, which takes seconds for all of them."""
+
 OUTSIDE = ("CHANGELOG.md", "docs/decisions/", "docs/measured-runs.md", "tests/house/")
 """Records, and the rule itself."""
 
@@ -38,12 +41,16 @@ def folder_of(path: str) -> str:
     return "/".join(parts[:depth]).removesuffix(".py") if len(parts) > depth or parts[0] == "src" else "/".join(parts[:-1]) or "."
 
 
+def unplain_words(path: str, text: str) -> int:
+    return len(UNPLAIN.findall(prose_of(path, text))) if STEMS.search(text) else 0
+
+
 @cache
 def counts() -> Counter[str]:
     found: Counter[str] = Counter()
     for path in committed_files():
         if path.endswith((".py", ".md")) and not path.endswith("_pb2.py") and not path.startswith(OUTSIDE):
-            found[folder_of(path)] += len(UNPLAIN.findall(prose_of(path, read(path).text)))
+            found[folder_of(path)] += unplain_words(path, read(path).text)
     return found
 
 
@@ -69,4 +76,4 @@ def test_the_list_follows_when_they_become_fewer() -> None:
     ],
 )
 def test_the_rule_sees_prose_and_not_names(text: str, found: int) -> None:
-    assert len(UNPLAIN.findall(prose_of("a.py", text))) == found
+    assert unplain_words("a.py", text) == found

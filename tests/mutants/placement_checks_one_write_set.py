@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.ledger.placement import ensemble_search, placement_rules
+from triplicate.ledger.placement.placement_rules import PlacementRules
 
 TESTS = [
     "tests/unit/ledger/placement/test_ensemble_choice.py::test_the_write_sets_of_a_striped_ledger_keep_the_rule",
@@ -11,8 +11,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def first(ensemble_size: int, write_quorum: int) -> tuple[tuple[int, ...], ...]:
-        return (tuple(range(write_quorum)),)
+    def first(rules: PlacementRules, size: int) -> tuple[tuple[int, ...], ...]:
+        return (tuple(range(min(size, rules.write_quorum))),)
 
-    for module in (placement_rules, ensemble_search):
-        patch(module, "write_sets", first)
+    patch(PlacementRules, "sets_of", first)

@@ -23,15 +23,15 @@ def test_copies_of_a_bookie_that_is_killed_for_good_are_made_again(tmp_path: Pat
         dry = run_json("cluster", "recover", "--dry-run", uri=up.uri)
         assert dry["lost"] == [lost]
         assert dry["needs"]
-        assert run_json("cluster", "under-replicated", uri=up.uri) == []
+        assert json_at_once("cluster", "under-replicated", uri=up.uri) == []
 
         answer = run("cluster", "recover", "--rate", "0", uri=up.uri, TRIPLICATE_AUTORECOVERY_OPEN_LEDGER_GRACE_S="1")
         assert f"lost bookies: {lost}; {len(dry['needs'])} of {len(dry['needs'])} ledgers have their copies" in answer.stdout
 
         assert lost not in asyncio.run(names_of(up.uri, ledger_ids))
         assert asyncio.run(all_missing(up.uri, ledger_ids)) == []
-        assert run_json("cluster", "under-replicated", uri=up.uri) == []
-        assert run_json("cluster", "recover", uri=up.uri)["needs"] == []
+        assert json_at_once("cluster", "under-replicated", uri=up.uri) == []
+        assert json_at_once("cluster", "recover", uri=up.uri)["needs"] == []
         assert up.end(signal.SIGTERM) == 0
 
 

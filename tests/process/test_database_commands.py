@@ -45,10 +45,10 @@ def test_a_database_is_listed_and_shown_with_its_nodes(uri: str, shop: str) -> N
     shown = run_json("database", "show", shop, uri=uri)
     assert [one["node"] for one in shown["nodes"]] == ["node-1", "node-2"]
     assert shown["leader"] in ("node-1", "node-2")
-    listed = run_json("database", "list", uri=uri)
+    listed = json_at_once("database", "list", uri=uri)
     assert [(one["database"], one["leader"], one["log"]) for one in listed] == [(shop, shown["leader"], shown["log"])]
-    assert "leader" in run("database", "show", shop, uri=uri).stdout
-    assert "shop" in run("database", "list", uri=uri).stdout
+    assert "leader" in at_once("database", "show", shop, uri=uri).stdout
+    assert "shop" in at_once("database", "list", uri=uri).stdout
 
 
 def test_mistakes_are_reported_in_one_line(uri: str, shop: str) -> None:
@@ -157,10 +157,10 @@ def test_the_connection_string_is_printed_alone_or_at_the_start(uri: str, shop: 
     dsn = answer.stdout.strip()
     with psycopg.connect(dsn, connect_timeout=30) as connection:
         assert connection.execute("SHOW transaction_read_only").fetchone() == ("off",)
-    assert "target_session_attrs=any" in run("sql", shop, "--dsn", "--any-node", uri=uri).stdout
-    for more in ([], ["--small"]):
-        assert f"connection string: {dsn}\n" in run("sql", shop, *more, "-c", "SELECT 1", uri=uri).stderr
-    assert run("sql", shop, "--dsn", "-c", "SELECT 1", uri=uri, check=False).returncode == 2
+    assert "target_session_attrs=any" in at_once("sql", shop, "--dsn", "--any-node", uri=uri).stdout
+    assert f"connection string: {dsn}\n" in run("sql", shop, "-c", "SELECT 1", uri=uri).stderr
+    assert f"connection string: {dsn}\n" in at_once("sql", shop, "--small", "-c", "SELECT 1", uri=uri).stderr
+    assert at_once("sql", shop, "--dsn", "-c", "SELECT 1", uri=uri, check=False).returncode == 2
 
 
 def test_a_failed_command_of_the_small_prompt_is_an_error(uri: str, shop: str) -> None:

@@ -29,7 +29,7 @@ def led(uri: str) -> bool:
 
 
 def sums(uri: str) -> str:
-    return run("sql", "--small", "shop", "-c", "SELECT count(*), sum(a), min(b), max(b) FROM items", uri=uri, check=False).stdout
+    return at_once("sql", "--small", "shop", "-c", "SELECT count(*), sum(a), min(b), max(b) FROM items", uri=uri, check=False).stdout
 
 
 def test_a_database_is_rebuilt_from_bookies_after_its_nodes_lost_every_disk(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_database_is_rebuilt_from_bookies_after_its_nodes_lost_every_disk(tmp_
         wait_until(lambda: led(up.uri), 30.0, "a node leads the database")
         run("sql", "--small", "shop", "-c", "CREATE TABLE items (a INTEGER PRIMARY KEY, b TEXT)", "-c", ROWS, uri=up.uri)
         made = json_at_once("database", "snapshot", "shop", "--timeout", "60", uri=up.uri)
-        run("sql", "--small", "shop", "-c", ROWS, uri=up.uri)
+        at_once("sql", "--small", "shop", "-c", ROWS, uri=up.uri)
         again = json_at_once("database", "snapshot", "shop", "--timeout", "60", uri=up.uri)
         assert again["position"] > made["position"]
         listed = json_at_once("database", "snapshots", "shop", "--verify", uri=up.uri)
@@ -63,5 +63,5 @@ def test_a_database_is_rebuilt_from_bookies_after_its_nodes_lost_every_disk(tmp_
     with Up(folder) as up:
         wait_until(lambda: led(up.uri), 30.0, "a node leads the database")
         assert sums(up.uri) == expected
-        run("sql", "--small", "shop", "-c", "INSERT INTO items(b) VALUES ('one more')", uri=up.uri)
+        at_once("sql", "--small", "shop", "-c", "INSERT INTO items(b) VALUES ('one more')", uri=up.uri)
         assert "1001" in sums(up.uri)

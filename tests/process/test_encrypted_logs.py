@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.process.at_once import at_once, json_at_once
 from tests.process.running import Up, run, started
 from tests.waiting import wait_until
 
@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def keys(folder: Path) -> str:
     path = folder / "keys"
-    assert run("log", "key", "new", str(path), "first").stdout == "first\n"
+    assert at_once("log", "key", "new", str(path), "first").stdout == "first\n"
     return str(path)
 
 
@@ -44,47 +44,50 @@ def test_records_are_written_read_and_followed_with_the_key_and_not_without(up: 
     run("log", "create", "events", "--key", "first", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
     run("log", "append", "events", SECRET, "b", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
     assert run("log", "read", "events", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys).stdout == f"{SECRET}\nb\n"
-    assert json.loads(run("log", "show", "events", "--json", uri=uri).stdout)["key"] == "first"
-    run("log", "create", "plain", uri=uri)
-    run("log", "append", "plain", "what anybody may know", uri=uri)
+    assert json_at_once("log", "show", "events", uri=uri)["key"] == "first"
+    at_once("log", "create", "plain", uri=uri)
+    at_once("log", "append", "plain", "what anybody may know", uri=uri)
     found = on_disks(up)
     assert SECRET.encode() not in found
     assert b"what anybody may know" in found
     for refused in (("log", "read", "events"), ("log", "append", "events", "in plain text")):
-        answer = run(*refused, uri=uri, check=False)
+        answer = at_once(*refused, uri=uri, check=False)
         assert answer.returncode == 1
         assert answer.stderr.startswith("triplicate: log 'events' is encrypted with key 'first', which is not in")
         assert "log_client.keys_file (TRIPLICATE_LOG_CLIENT_KEYS_FILE)" in answer.stderr
         assert answer.stderr.count("\n") == 1
-    assert run("log", "read", "events", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys).stdout == f"{SECRET}\nb\n", "nothing was appended"
+    assert at_once("log", "read", "events", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys).stdout == f"{SECRET}\nb\n", (
+        "nothing was appended"
+    )
 
 
 def test_a_key_is_rotated_while_a_reader_follows(up: Up, keys: str) -> None:
     uri = up.uri
-    run("log", "create", "rotated", "--key", "first", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
-    run("log", "append", "rotated", "a", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
+    at_once("log", "create", "rotated", "--key", "first", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
+    at_once("log", "append", "rotated", "a", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
     with started("log", "tail", "rotated", "--from", "earliest", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys) as tail:
         assert tail.stdout is not None
         assert tail.stdout.readline() == "a\n"
-        assert run("log", "key", "new", keys, "second").stdout == "second\n"
+        assert at_once("log", "key", "new", keys, "second").stdout == "second\n"
         assert "under key second" in run("log", "key", "rotate", "rotated", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys).stderr
-        run("log", "append", "rotated", "b", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
+        at_once("log", "append", "rotated", "b", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
         assert tail.stdout.readline() == "b\n", "the follower has read its key file again"
-    assert run("log", "read", "rotated", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys).stdout == "a\nb\n"
-    assert run("log", "key", "list", keys).stdout == "first\nsecond\n"
+    assert at_once("log", "read", "rotated", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys).stdout == "a\nb\n"
+    assert at_once("log", "key", "list", keys).stdout == "first\nsecond\n"
 
 
 def test_an_encrypted_database_serves_and_its_rows_are_on_no_bookie(up: Up, keys: str) -> None:
     uri = up.uri
-    run("database", "create", "shop", "--key", "first", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
+    at_once("database", "create", "shop", "--key", "first", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
 
     def prompt(*statements: str) -> str:
-        return run("sql", "shop", "--small", uri=uri, text="".join(f"{statement};\n" for statement in statements), check=False).stdout
+        chosen = [word for statement in statements for word in ("-c", statement)]
+        return at_once("sql", "shop", "--small", *chosen, uri=uri, check=False).stdout
 
     wait_until(lambda: "1" in prompt("select 1"), 30.0, "the database is led")
     prompt("create table t(v text)", f"insert into t values('{SECRET}')")
     assert SECRET in prompt("select v from t")
-    run("database", "snapshot", "shop", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
+    at_once("database", "snapshot", "shop", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
     assert SECRET.encode() not in on_disks(up)
 
 
@@ -93,11 +96,11 @@ def test_the_commands_never_print_a_key_and_refuse_a_file_that_others_may_read(u
     made = run("log", "key", "new", str(path))
     secret = path.read_text().splitlines()[-1].partition("= ")[2]
     assert len(secret) == 44
-    outputs = [made, run("log", "key", "new", str(path), "--json"), run("log", "key", "list", str(path))]
+    outputs = [made, at_once("log", "key", "new", str(path), "--json"), at_once("log", "key", "list", str(path))]
     assert not [output for output in outputs if secret in output.stdout + output.stderr]
     path.chmod(0o640)
     for refused in (("log", "key", "list", str(path)), ("log", "create", "refused", "--key", "first")):
-        answer = run(*refused, uri=up.uri, check=False, TRIPLICATE_LOG_CLIENT_KEYS_FILE=str(path))
+        answer = at_once(*refused, uri=up.uri, check=False, TRIPLICATE_LOG_CLIENT_KEYS_FILE=str(path))
         assert answer.returncode == 1
         assert f"chmod 600 {path}" in answer.stderr
         assert secret not in answer.stderr

@@ -19,6 +19,8 @@ from benchmarks.ledger.processes import BUILD, ROOT
 STOPPED_S = 8.0
 """Shorter than a metadata session: only its silence shows that the leader hangs."""
 RUN_LIMIT_S = 300.0
+PAUSE_S = 0.05
+"""Of each client. Without pauses they use both processors for as long as the faults last."""
 
 
 def test_histories_with_killed_terminated_and_stopped_leaders_are_correct(tmp_path: Path) -> None:
@@ -28,7 +30,7 @@ def test_histories_with_killed_terminated_and_stopped_leaders_are_correct(tmp_pa
         Fault("leader stopped", STOPPED_S),
     ]
     with LocalCluster(tmp_path / "c", environment=RESP) as cluster:
-        outcome = play(cluster, faults, operations=500, rounds=1, clients=6, store_clients=3)
+        outcome = play(cluster, faults, operations=500, rounds=1, clients=6, store_clients=3, pause_s=PAUSE_S)
     assert_sound(outcome)
     assert outcome.report.operations > 100
     assert outcome.report.transfers > 20

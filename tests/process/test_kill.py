@@ -51,7 +51,7 @@ def test_all_bookies_killed_have_every_entry_after_replay(tmp_path: Path) -> Non
             for name in up.members:
                 stack.enter_context(Member(up.folder, name))
             assert json_at_once("ledger", "recover", ledger, uri=up.uri)["entries"] == made["entries"] == 3000
-            assert run("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES[:3000]
+            assert at_once("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES[:3000]
 
 
 def test_the_ledger_of_a_killed_writer_recovers_every_acknowledged_entry(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_the_ledger_of_a_killed_writer_recovers_every_acknowledged_entry(tmp_pat
             append.wait(TIMEOUT_S)
             recovered = json_at_once("ledger", "recover", ledger, uri=up.uri)
             assert recovered["entries"] > acknowledged[-1]
-            assert run("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES[: recovered["entries"]]
+            assert at_once("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES[: recovered["entries"]]
 
 
 def feed_until_broken(append: subprocess.Popen[str]) -> None:

@@ -26,7 +26,7 @@ def test_appended_entries_are_read_back(uri: str) -> None:
     assert run("ledger", "read", ledger, "--first", "1", "--last", "1", "--ids", "--format", "hex", uri=uri).stdout == (
         f"1\t{'zweiter Satz: ü'.encode().hex()}\n"
     )
-    entries = [json.loads(line) for line in run("ledger", "read", ledger, "--format", "json", uri=uri).stdout.splitlines()]
+    entries = [json.loads(line) for line in at_once("ledger", "read", ledger, "--format", "json", uri=uri).stdout.splitlines()]
     assert [entry["payload"] for entry in entries] == ["first", "zweiter Satz: ü", ""]
     assert entries[2]["length"] == len(b"first") + len("zweiter Satz: ü".encode())
 
@@ -100,12 +100,12 @@ def test_tail_follows_until_the_ledger_is_closed(uri: str) -> None:
 
 
 def test_delete_asks_for_confirmation_unless_yes_is_given(uri: str) -> None:
-    ledger = run("ledger", "create", uri=uri).stdout.strip()
+    ledger = at_once("ledger", "create", uri=uri).stdout.strip()
     assert run("ledger", "delete", ledger, uri=uri, text="n\n", check=False).returncode == 130
-    run("ledger", "show", ledger, uri=uri)
-    run("ledger", "delete", ledger, "--yes", uri=uri)
-    assert_names(run("ledger", "show", ledger, uri=uri, check=False), f"ledger {ledger}")
-    assert_names(run("ledger", "delete", ledger, "--yes", uri=uri, check=False), f"ledger {ledger}")
+    at_once("ledger", "show", ledger, uri=uri)
+    at_once("ledger", "delete", ledger, "--yes", uri=uri)
+    assert_names(at_once("ledger", "show", ledger, uri=uri, check=False), f"ledger {ledger}")
+    assert_names(at_once("ledger", "delete", ledger, "--yes", uri=uri, check=False), f"ledger {ledger}")
 
 
 def test_a_deleted_ledger_is_undeleted(uri: str) -> None:

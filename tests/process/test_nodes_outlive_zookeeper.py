@@ -74,7 +74,7 @@ def made(up: Up) -> str:
     return dsn(up)
 
 
-@pytest.mark.parametrize(("store", "held"), [("zk", zookeeper_held), ("sqlite", file_locked)])
+@pytest.mark.parametrize(("store", "held"), [("zk", zookeeper_held), pytest.param("sqlite", file_locked, marks=pytest.mark.deep)])
 def test_databases_keep_serving_while_the_metadata_store_is_stopped(
     tmp_path: Path, store: str, held: Callable[[Up], AbstractContextManager[None]]
 ) -> None:

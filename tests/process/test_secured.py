@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.process.at_once import at_once
 from tests.process.running import TIMEOUT_S, Up, run
 from tests.waiting import wait_until
 from triplicate.cli.supervision.cluster_folder import CLIENT_FILE, SECURITY
@@ -73,7 +74,7 @@ def test_commands_need_nothing_else_in_the_directory_of_a_secured_cluster(up: Up
 
 
 def test_a_client_without_the_files_gets_in_nowhere(up: Up, tmp_path: Path) -> None:
-    plain = run("ledger", "append", "new", "x", uri=up.uri, check=False)
+    plain = at_once("ledger", "append", "new", "x", uri=up.uri, check=False)
     assert plain.returncode == 1
     assert "UNAUTHORIZED" in plain.stderr or "authentication" in plain.stderr
     sql = client(up, "sql", "shop", "--small", "-U", "mallory", "-c", "select 1", check=False, PGPASSWORD="a-wrong-password")
@@ -94,7 +95,7 @@ def test_a_renewed_certificate_is_shown_to_clients_without_a_restart(up: Up) -> 
 
     before = ends()
     for name in ("bookie-1", "node-1"):
-        client(up, "security", "renew", str(up.folder / SECURITY), name, "--days", "300")
+        at_once("security", "renew", str(up.folder / SECURITY), name, "--days", "300")
     wait_until(lambda: all(ends()[place] < before[place] for place in ("bookie bookie-1", "node node-1")), TIMEOUT_S, "both are in use")
     assert ends()["bookie bookie-2"] == before["bookie bookie-2"]
 
@@ -121,12 +122,13 @@ def test_no_secret_is_in_a_log_a_page_an_output_or_a_process_list(up: Up, tmp_pa
         lambda: client(up, "database", "show", "shop", "--json"),
         lambda: client(up, "sql", "shop", "--dsn"),
         lambda: client(up, "bookie", "list", "--json"),
-        lambda: client(up, "security", "show", str(up.folder / SECURITY), "--json"),
         lambda: client(up, "doctor", "--config", bookie, "--json", check=False),
         lambda: client(up, "bookie", "--config", bookie, "status", "--json", check=False),
     ]
     with ThreadPoolExecutor(4) as pool:
         outputs = [*pool.map(lambda one: one(), runs), json.dumps(up.facts)]
+    shown = at_once("security", "show", str(up.folder / SECURITY), "--json")
+    outputs.append(shown.stdout + shown.stderr)
     send_nonsense(up, "bookie-1")
     pages = [urllib.request.urlopen(one["metrics"], timeout=10).read().decode() for one in up.members.values() if one["metrics"]]
     assert all("triplicate_certificate_expires_seconds" in page for page in pages)
@@ -147,6 +149,7 @@ def send_nonsense(up: Up, name: str) -> None:
         ssl.create_default_context().wrap_socket(plain, server_hostname="localhost").close()
 
 
+@pytest.mark.deep
 def test_a_secured_folder_stays_secured_and_an_open_one_stays_open(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--secure", "--bookies", "1", "--nodes", "0") as first:
         assert first.end(signal.SIGTERM) == 0

@@ -200,6 +200,7 @@ def test_up_ends_in_order_while_a_process_is_being_started_again(tmp_path: Path)
         assert up.alive() == []
 
 
+@pytest.mark.deep
 def test_a_process_that_cannot_start_again_is_reported_and_tried_at_growing_intervals(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "1", "--nodes", "1", restart=True) as up:
         config = tmp_path / "c" / "bookie-1" / "bookie.toml"

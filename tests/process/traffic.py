@@ -8,7 +8,7 @@ from types import TracebackType
 
 import psycopg
 
-PAUSE_S = 0.02
+PAUSE_S = 0.05
 CONNECT_TIMEOUT_S = 5
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.ledger import AdvWriteTracker
 
 QUORUMS = [(1, 1, 1), (2, 2, 1), (3, 3, 2), (3, 2, 2), (3, 2, 1), (4, 3, 2), (5, 3, 2), (5, 2, 2)]
@@ -72,7 +73,7 @@ class Model:
         return len(self.order) - 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data(), st.sampled_from(QUORUMS), st.integers(1, 60))
 def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, quorums: tuple[int, int, int], steps: int) -> None:
     size, write_quorum, ack_quorum = quorums
@@ -125,7 +126,7 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
         confirmed = advanced
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(QUORUMS), st.permutations(range(40)), st.randoms(use_true_random=False))
 def test_every_entry_is_confirmed_once_all_were_pushed_and_answered(
     quorums: tuple[int, int, int], order: list[int], random: object

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import examples
 from tests.property import rowlog_workload as workload
 from triplicate.sql.storage.applier import LogBatch, follow
 
@@ -56,7 +57,7 @@ def _run(folder: Path, seed: int, transactions: int, *, schema_changes: bool, gr
 
 @pytest.mark.parametrize("block", range(4))
 def test_a_follower_holds_the_same_rows_rowids_counters_and_schema(block: int, tmp_path: Path) -> None:
-    for seed in range(block * 10, block * 10 + 10):
+    for seed in range(block * 10, block * 10 + examples(10)):
         folder = tmp_path / str(seed)
         folder.mkdir()
         assert _run(folder, seed, 40, schema_changes=False) > 50
@@ -64,7 +65,7 @@ def test_a_follower_holds_the_same_rows_rowids_counters_and_schema(block: int, t
 
 @pytest.mark.parametrize("block", range(4))
 def test_a_follower_holds_the_same_when_the_schema_changes_between_statements(block: int, tmp_path: Path) -> None:
-    for seed in range(block * 5, block * 5 + 5):
+    for seed in range(block * 5, block * 5 + examples(5)):
         folder = tmp_path / str(seed)
         folder.mkdir()
         assert _run(folder, seed, 30, schema_changes=True) > 20
@@ -72,7 +73,7 @@ def test_a_follower_holds_the_same_when_the_schema_changes_between_statements(bl
 
 @pytest.mark.parametrize("schema_changes", [False, True], ids=["rows", "schema"])
 def test_a_follower_that_applies_several_batches_at_once_holds_the_same(schema_changes: bool, tmp_path: Path) -> None:
-    for seed in range(100, 110):
+    for seed in range(100, 100 + examples(10)):
         folder = tmp_path / str(seed)
         folder.mkdir()
         assert _run(folder, seed, 40, schema_changes=schema_changes, grouped=True) > 20

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.bookie.bookie_rig import RawClient, Rig, V3Client, run_rig
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.wire import AddRequest, AddResponse, Status
@@ -183,7 +184,7 @@ async def play(rig: Rig, steps: list[tuple[tuple[Any, ...], bool]]) -> None:
     await check_lists(clients[1], model)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), steps=st.lists(st.tuples(operations, st.booleans()), min_size=3, max_size=14))
 def test_acknowledged_entries_are_read_and_fenced_ledgers_stay_fenced(seed: int, steps: list[tuple[tuple[Any, ...], bool]]) -> None:
     run_rig(lambda rig: play(rig, steps), seed)

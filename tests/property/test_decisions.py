@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.errors import ArgumentError, WrongValue
 from triplicate.kv import (
     KEEP_EXPIRY,
@@ -137,7 +138,7 @@ def apply_effects(stored: dict[bytes, Record], effects: list[Effect], version: i
             del stored[effect.key]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(BATCHES, st.integers(0, 8)), max_size=8))
 def test_batches_do_what_a_dictionary_does(steps: list[tuple[StoreBatch, int]]) -> None:
     model, stored, time_ms, position = Model(), dict[bytes, Record](), 1, 0

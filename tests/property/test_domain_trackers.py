@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.ledger import AckDomains, AdvDomainWriteTracker, DomainWriteTracker
 
 QUORUMS = [(2, 2, 1), (3, 3, 2), (3, 3, 1), (3, 2, 2), (3, 2, 1), (4, 3, 2), (5, 3, 2), (5, 3, 3), (5, 2, 1), (6, 4, 2)]
@@ -127,7 +128,7 @@ def step(data: st.DataObject, tracker: Tracker, model: Model, everybody: list[st
         model.restart(position)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.data(), st.sampled_from(QUORUMS), st.booleans(), st.integers(10, 50))
 def test_an_entry_is_confirmed_by_an_ack_quorum_in_enough_domains(
     data: st.DataObject, quorums: tuple[int, int, int], is_adv: bool, steps: int
@@ -149,7 +150,7 @@ def test_an_entry_is_confirmed_by_an_ack_quorum_in_enough_domains(
         confirmed = advanced
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.data(), st.sampled_from(QUORUMS), st.booleans())
 def test_the_limited_number_of_domains_is_the_greatest_that_every_entry_finds(
     data: st.DataObject, quorums: tuple[int, int, int], is_partial: bool

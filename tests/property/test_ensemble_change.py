@@ -8,6 +8,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.errors import (
     BookieError,
     BookieReadOnly,
@@ -281,7 +282,7 @@ def made(data: st.DataObject) -> World:
     return World(data.draw(st.sampled_from(QUORUMS)), delayed=delayed, adv=adv, seed=data.draw(st.integers(0, 99)))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.data(), st.integers(1, 60))
 def test_entries_are_confirmed_only_by_bookies_that_the_metadata_names(data: st.DataObject, steps: int) -> None:
     """The world checks each command and each confirmation."""
@@ -291,7 +292,7 @@ def test_entries_are_confirmed_only_by_bookies_that_the_metadata_names(data: st.
         assert set(world.machine.missing) <= set(world.everybody)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data(), st.integers(0, 6))
 def test_a_writer_without_a_spare_bookie_continues_while_it_has_ack_quorums(data: st.DataObject, entries: int) -> None:
     world = made(data)
@@ -314,7 +315,7 @@ def test_a_writer_without_a_spare_bookie_continues_while_it_has_ack_quorums(data
     assert world.tracker.last_add_confirmed == entries - 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data(), st.integers(1, 40))
 def test_a_writer_has_a_complete_ensemble_after_all_bookies_return(data: st.DataObject, steps: int) -> None:
     world = made(data)
@@ -339,7 +340,7 @@ def test_a_writer_has_a_complete_ensemble_after_all_bookies_return(data: st.Data
     assert world.machine.failure is not None or (not world.tracker.suspended and not world.tracker.changing)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.data(), st.integers(1, 30))
 def test_an_ended_writer_decides_nothing(data: st.DataObject, steps: int) -> None:
     world = made(data)

@@ -9,6 +9,7 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.property.placement_rig import rules_strategy
 from triplicate.errors import NotEnoughBookies
 from triplicate.ledger import (
@@ -152,7 +153,7 @@ def test_a_change_replaces_as_many_positions_as_the_rules_allow(drawn: tuple[Pla
     assert all(before[position] == changed[position] for position in range(size) if position not in failed)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(rules_strategy(), st.data())
 def test_a_rearrangement_changes_the_fewest_other_positions(drawn: tuple[PlacementRules, int], data: st.DataObject) -> None:
     rules, size = drawn

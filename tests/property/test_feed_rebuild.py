@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.spark.feed_stand import Mirror, PartOfEventsApplied, Row, Shop, Stream, own_columns, same, shop, struct_of
 from triplicate.errors import ConfigError, OffsetTruncated, SchemaChanged
 from triplicate.sql.core.lexer import quote
@@ -272,7 +273,7 @@ def play(chance: random.Random, db: Shop) -> Consumer:
     return consumer
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32 - 1))
 @example(1157181657)  # Events came a second time, and led to another version because of another table's changes.
 def test_a_table_rebuilt_from_its_feed_equals_the_table(seed: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.autorecovery.core.fragments import LedgerFragment, awaits_recovery, lacking_fragments, missing_runs, with_copies_at
 from triplicate.ledger import EnsembleSegment, LedgerMetadata, LedgerState, decode_availability, encode_availability, write_set
 
@@ -44,7 +45,7 @@ def entry_ids(fragment: LedgerFragment) -> list[int]:
     return [entry_id for run in fragment.runs() for entry_id in run]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(ledgers(), LOST)
 def test_fragments_hold_exactly_the_entries_that_lost_bookies_store(metadata: LedgerMetadata, lost: set[str]) -> None:
     found = [(fragment.bookie_id, entry_id) for fragment in lacking_fragments(metadata, lost) for entry_id in entry_ids(fragment)]
@@ -53,7 +54,7 @@ def test_fragments_hold_exactly_the_entries_that_lost_bookies_store(metadata: Le
     assert set(found) == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(ledgers(), LOST)
 def test_a_fragment_counts_its_entries_and_knows_their_other_bookies(metadata: LedgerMetadata, lost: set[str]) -> None:
     for fragment in lacking_fragments(metadata, lost):
@@ -66,7 +67,7 @@ def test_a_fragment_counts_its_entries_and_knows_their_other_bookies(metadata: L
             assert fragment.bookie_id not in others
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(ledgers(), LOST, st.booleans())
 def test_after_every_replacement_no_segment_of_fixed_end_names_a_lost_bookie(
     metadata: LedgerMetadata, lost: set[str], has_writer: bool
@@ -92,7 +93,7 @@ def test_after_every_replacement_no_segment_of_fixed_end_names_a_lost_bookie(
         assert all(old == new for old, new in pairs if old not in lost)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(ledgers(), LOST, st.sampled_from(NAMES))
 def test_a_fragment_that_others_have_changed_is_left_as_it_is(metadata: LedgerMetadata, lost: set[str], name: str) -> None:
     for fragment in lacking_fragments(metadata, lost):
@@ -105,7 +106,7 @@ def test_a_fragment_that_others_have_changed_is_left_as_it_is(metadata: LedgerMe
             assert with_copies_at(shorter, fragment, "new") is None, "its end is another one"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(ledgers(), LOST, st.sets(st.integers(0, 80)))
 def test_missing_are_the_entries_that_a_bookie_does_not_list(metadata: LedgerMetadata, lost: set[str], listed: set[int]) -> None:
     stored = decode_availability(encode_availability(range(entry_id, entry_id + 1) for entry_id in sorted(listed)))

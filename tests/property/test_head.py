@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.examples import examples
 from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, OffsetGap
 from triplicate.log.core import head_changes
@@ -247,7 +248,7 @@ def test_thousands_of_segments_stay_within_the_limit_of_a_node() -> None:
     guess=st.booleans(),
     data=st.data(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_search_finds_the_entry_of_every_record(counts: list[int], guess: bool, data: st.DataObject) -> None:
     firsts = [sum(counts[:place]) for place in range(len(counts))]
     records = sum(counts)
@@ -270,7 +271,7 @@ def test_the_search_finds_the_entry_of_every_record(counts: list[int], guess: bo
     split=st.integers(0, 10),
     data=st.data(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_plans_cover_the_records_once_and_do_not_change_when_segments_close(
     counts: list[int], max_records: int, split: int, data: st.DataObject
 ) -> None:
@@ -300,7 +301,7 @@ def test_plans_cover_the_records_once_and_do_not_change_when_segments_close(
 @given(
     counts=st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=8), max_records=st.integers(1, 30), data=st.data()
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_plans_that_skip_lost_records_cover_the_others_once(counts: list[tuple[int, bool]], max_records: int, data: st.DataObject) -> None:
     segments: list[LogSegment] = []
     there: list[int] = []
@@ -341,7 +342,7 @@ def test_changes_that_do_not_continue_the_list_are_refused() -> None:
     limit=st.integers(0, 300),
     age_s=st.integers(0, 20),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_retention_keeps_the_configured_records(sizes: list[int], limit: int, age_s: int) -> None:
     segments = [
         LogSegment(place, place, 1, size, 0, place * 1_000_000, place * 1_000_000, SegmentState.CLOSED) for place, size in enumerate(sizes)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.log.core.join_plan import JOIN_BYTES_MAXIMUM, JOIN_LEAST, runs_to_join
 
 MIB = 1024 * 1024
@@ -16,7 +17,7 @@ MIB = 1024 * 1024
     sizes=st.lists(st.sampled_from([1, 100, 5000, MIB, 7 * MIB, 8 * MIB, 40 * MIB]), max_size=80),
     target=st.sampled_from([0, 1000, 16 * MIB]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_runs_are_of_small_neighbours_and_bounded(sizes: list[int], target: int) -> None:
     runs = runs_to_join(sizes, target)
     assert [run.start for run in runs] == sorted(run.start for run in runs)

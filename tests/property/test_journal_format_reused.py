@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.bookie.core.file_header import HEADER_BYTES
 from triplicate.bookie.core.journal_format import ALIGNMENT, END_BLOCK, GroupScanner, GroupType, JournalGroup, encode_group
 
@@ -52,7 +53,7 @@ def scan(data: bytes, first: int) -> tuple[list[JournalGroup], GroupScanner]:
     return list(scanner.groups(first - 1)), scanner
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(OLD, st.lists(BODIES, max_size=10), st.integers(1, 50))
 def test_only_groups_of_this_life_are_found_in_a_reused_file(
     old: list[tuple[str, int, int, bytes]], bodies: list[bytes], first: int
@@ -67,7 +68,7 @@ def test_only_groups_of_this_life_are_found_in_a_reused_file(
     assert scanner.torn is None, "earlier contents of the file are not reported as torn"
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(OLD, st.lists(BODIES, min_size=1, max_size=10), st.integers(1, 50), st.data())
 def test_a_torn_write_over_old_bytes_is_the_last_group_or_none(
     old: list[tuple[str, int, int, bytes]], bodies: list[bytes], first: int, draw: st.DataObject
@@ -86,7 +87,7 @@ def test_a_torn_write_over_old_bytes_is_the_last_group_or_none(
     assert [group.body for group in groups] in (fitted, fitted[:-1])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(OLD, st.lists(BODIES, min_size=1, max_size=6), st.data())
 def test_a_damaged_last_group_over_old_bytes_is_reported_with_its_offset(
     old: list[tuple[str, int, int, bytes]], bodies: list[bytes], draw: st.DataObject

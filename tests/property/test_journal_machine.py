@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.bookie.core.file_header import HEADER_BYTES
 from triplicate.bookie.core.journal_format import ALIGNMENT, GROUP_HEADER_BYTES, GroupPosition, GroupType, JournalGroup, padded
 from triplicate.bookie.core.journal_machine import (
@@ -263,7 +264,7 @@ class World:
         self.end_life()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_nothing_synced_is_lost_in_any_order_of_events(seed: int) -> None:
     World(seed).run()

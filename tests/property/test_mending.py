@@ -8,6 +8,7 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.property.placement_rig import rules_strategy
 from triplicate.errors import NotEnoughBookies
 from triplicate.ledger import PlacementRules, ensemble_verdict, mend_ensemble
@@ -19,7 +20,7 @@ def level_of(ensemble: tuple[str, ...], rules: PlacementRules) -> int:
     return next((level for level, demand in enumerate(demands) if rules.is_satisfied(ensemble, demand)), len(demands))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(rules_strategy(), st.integers(0, 1000), st.data())
 def test_the_fewest_moves_lead_to_the_best_ensemble(drawn: tuple[PlacementRules, int], seed: int, data: st.DataObject) -> None:
     rules, size = drawn

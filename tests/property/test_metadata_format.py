@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.errors import FormatError
 from triplicate.ledger import DigestType, EnsembleSegment, LedgerMetadata, LedgerState, decode_metadata, encode_metadata
 
@@ -99,7 +100,7 @@ def test_a_change_of_ensemble_keeps_everything_else(metadata: LedgerMetadata, st
     assert replace(changed, segments=metadata.segments) == metadata
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.sampled_from([b"1", b"2", b"3"]), st.binary(max_size=60))
 def test_garbage_is_refused_or_can_be_written_again(version: bytes, body: bytes) -> None:
     try:

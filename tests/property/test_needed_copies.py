@@ -7,6 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.autorecovery.core.ledger_copies import BookieAnswer
 from triplicate.autorecovery.core.needed_copies import difference, intersection, lacking_bookies, names_any, settled_end
 from triplicate.ledger import Availability, EnsembleSegment, LedgerMetadata, decode_availability, encode_availability, write_set
@@ -30,7 +31,7 @@ def ledgers(draw: st.DrawFn) -> LedgerMetadata:
     return metadata.closed(draw(st.integers(starts[-1] - 1, 50)), 1) if draw(st.booleans()) else metadata
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(ledgers(), st.integers(0, 2**32), st.sets(st.sampled_from(BOOKIES), max_size=2))
 def test_the_verdict_names_each_bookie_that_lacks_an_entry(metadata: LedgerMetadata, seed: int, silent: set[str]) -> None:
     rng = random.Random(seed)
@@ -58,7 +59,7 @@ def test_the_verdict_names_each_bookie_that_lacks_an_entry(metadata: LedgerMetad
     assert not names_any(metadata, [LEAVING])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)))
 def test_runs_are_intersected_and_subtracted(first: set[int], second: set[int]) -> None:
     def entries(runs: list[range]) -> list[int]:

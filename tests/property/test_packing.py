@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.log import OffsetRange
 from triplicate.spark.cluster.packing import PACKED_BYTES, UNKNOWN_RECORD_BYTES, pack
 
@@ -17,7 +18,7 @@ MIB = 1024 * 1024
     open_records=st.integers(0, 40),
     most=st.integers(1, 100),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_packed_ranges_are_all_there_in_order(records: list[int], sizes: list[int], open_records: int, most: int) -> None:
     ranges: list[OffsetRange] = []
     offset = 0

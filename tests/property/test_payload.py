@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.errors import ArgumentError, CorruptionError, FormatError, LogKeyMissing, RecordTooLarge
 from triplicate.ledger import Entry
 from triplicate.log.core.compression import Compressor
@@ -52,7 +53,7 @@ PRODUCERS = st.builds(Producer, st.binary(min_size=16, max_size=16), st.integers
     index=st.integers(0, 2**64 - 1),
     wall_time_us=NUMBERS,
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_payloads_round_trip(
     entry: dict[str, object], preamble: bytes | None, producer: Producer | None, codec: str, index: int, wall_time_us: int
 ) -> None:
@@ -81,7 +82,7 @@ def test_payloads_round_trip(
 
 
 @given(entry=entries(), preamble=st.one_of(st.none(), BYTES))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_every_array_begins_at_a_multiple_of_eight(entry: dict[str, object], preamble: bytes | None) -> None:
     payload = encode_columns(columns_of(**entry), Compressor("none"), preamble=preamble).payload(0, 0)  # type: ignore[arg-type]
     view = decode_entry(payload)
@@ -95,7 +96,7 @@ def test_every_array_begins_at_a_multiple_of_eight(entry: dict[str, object], pre
 
 
 @given(entry=entries(), codec=st.sampled_from(CODECS), data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_damage_is_refused_or_harmless_but_never_a_crash(entry: dict[str, object], codec: str, data: st.DataObject) -> None:
     payload = bytearray(encode_columns(columns_of(**entry), Compressor(codec)).payload(0, 0))  # type: ignore[arg-type]
     bit = data.draw(st.integers(0, 8 * len(payload) - 1))
@@ -204,7 +205,7 @@ def test_columns_that_contradict_their_count_are_refused() -> None:
     damage=st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), min_size=1, max_size=3, unique_by=lambda item: item[0]),
     cut=st.one_of(st.none(), st.integers(0, 200)),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_changed_encrypted_entry_is_never_returned_as_data(
     entry: dict[str, object], producer: Producer | None, place: int, damage: list[tuple[int, int]], cut: int | None
 ) -> None:

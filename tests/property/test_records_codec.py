@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.errors import FormatError
 from triplicate.sql import (
     BatchHeader,
@@ -47,7 +48,7 @@ def exactly(values: Sequence[Value]) -> list[tuple[str, object]]:
 
 
 @given(COLUMNS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_column_round_trips(values: list[Value]) -> None:
     out = bytearray(b"before")
     encode_column(out, values)
@@ -166,7 +167,7 @@ def facts(transaction: Transaction) -> list[object]:
 
 
 @given(st.lists(transactions(), min_size=1, max_size=3), st.binary(min_size=16, max_size=16), INT64)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_batch_round_trips(batch: list[Transaction], digest: bytes, number: int) -> None:
     dictionary = TableDictionary()
     records = [encode_transaction(transaction, dictionary) for transaction in batch]
@@ -177,7 +178,7 @@ def test_a_batch_round_trips(batch: list[Transaction], digest: bytes, number: in
 
 
 @given(transactions(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_damage_is_refused_or_read_as_something_else(transaction: Transaction, data: st.DataObject) -> None:
     dictionary = TableDictionary()
     record = bytearray(encode_transaction(transaction, dictionary))
@@ -234,13 +235,13 @@ def check_joined(records: Sequence[bytes], tables: Sequence[TableShape]) -> None
 
 
 @given(small_transactions())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_rows_decoded_together_are_those_decoded_one_by_one(given_batch: tuple[list[bytes], list[TableShape]]) -> None:
     check_joined(*given_batch)
 
 
 @given(small_transactions(), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_rows_decoded_together_end_before_a_damaged_record(given_batch: tuple[list[bytes], list[TableShape]], data: st.DataObject) -> None:
     records, tables = given_batch
     index = data.draw(st.integers(0, len(records) - 1))

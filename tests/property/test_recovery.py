@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.ledger import EnsembleSegment, LedgerMetadata, LedgerState, WriteTracker, write_set
 from triplicate.ledger import recovery as machine
 
@@ -208,7 +209,7 @@ class Recoverer:
                 return None
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(QUORUMS), st.integers(0, 12), st.integers(1, 2), st.booleans())
 @example(99179, (3, 2, 2), 5, 2, False)  # Both copies of the last entry do not answer when recovery reads the ledger's length.
 @example(1641332465, (5, 3, 3), 2, 1, False)  # Finds a returned bookie that counts for entries it missed; about one example in 180 does.

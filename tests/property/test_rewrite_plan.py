@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.log.core.head import Archive, LogSegment, Quorums, SegmentState
 from triplicate.log.core.rewrite_plan import MergeLimits, merge_limits, merge_runs, reduced_runs, small_neighbours
@@ -32,7 +33,7 @@ def made(rows: list[tuple[int, int, SegmentState, int, bool]]) -> tuple[list[Log
     return segments, {number: row[3] // 2 for number, row in enumerate(rows)}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(SEGMENTS, st.integers(1, 50), st.integers(10, 200), st.integers(0, 400), st.integers(0, 300), st.integers(2, 6), st.booleans())
 def test_runs_are_neighbours_of_one_epoch_within_the_limits(
     rows: list[tuple[int, int, SegmentState, int, bool]], below: int, target: int, oldest: int, span: int, least: int, every: bool

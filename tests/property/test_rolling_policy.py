@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.examples import examples
 from triplicate.config.log_settings import LogSettings
 from triplicate.log.core.head import Quorums
 from triplicate.log.core.quorums import degraded_quorums, full_quorums, quorums_for, reduced_quorums
@@ -94,7 +95,7 @@ class Plan(RuleBasedStateMachine):
             assert self.plan.check_at(self.now) <= self.now + AGE_S
 
 
-Plan.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Plan.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 TestRolling = Plan.TestCase
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.metadata.stores import DRIVERS, run, sessions
 from triplicate.errors import ArgumentError, MetadataError
 from triplicate.metadata import CheckVersion, CreateNode, DeleteNode, SetData, Stat, Tree, TreeOperation
@@ -98,7 +99,7 @@ async def answers(driver: str, sequence: list[Call]) -> list[object]:
             return outcome
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(calls(), max_size=25))
 def test_every_driver_gives_the_answers_of_the_memory_driver(sequence: list[Call]) -> None:
     expected, *others = [run(answers(driver, sequence)) for driver in OUR_DRIVERS]
@@ -106,7 +107,7 @@ def test_every_driver_gives_the_answers_of_the_memory_driver(sequence: list[Call
         assert other == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(calls(), max_size=12), st.lists(st.builds(SetData, PATHS, DATA, VERSIONS), max_size=3))
 def test_a_multi_that_fails_leaves_no_trace(sequence: list[Call], extra: list[TreeOperation]) -> None:
     async def body() -> None:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.errors import ProtocolError
 from triplicate.wire import (
     AddRequest,
@@ -106,13 +107,13 @@ def by_itself(body: bytes) -> Response | str:
         return str(error)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(STARTS, st.binary(max_size=80))
 def test_an_answer_in_a_buffer_decodes_as_it_does_alone(start: bytes, rest: bytes) -> None:
     assert in_place(start + rest) == by_itself(start + rest)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(STATUS | st.just(Status.OK), st.lists(st.binary(max_size=5), max_size=6), st.integers(0, 80), st.binary(max_size=3))
 def test_a_batch_in_a_buffer_ends_with_an_entry(status: Status, entries: list[bytes], cut: int, tail: bytes) -> None:
     sized = b"".join(struct.pack(">I", len(entry)) + entry for entry in entries)
@@ -121,7 +122,7 @@ def test_a_batch_in_a_buffer_ends_with_an_entry(status: Status, entries: list[by
         assert in_place(changed) == by_itself(changed)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(STARTS, st.binary(max_size=80))
 def test_garbage_gives_a_message_or_a_protocol_error(start: bytes, rest: bytes) -> None:
     for decode in (decode_request, decode_response):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.errors import ProtocolError
 from triplicate.wire import (
     ADD_HEAD_BYTES,
@@ -156,19 +157,19 @@ def take_frames(buffer: bytes, position: int, decode: Callable[[bytes], object],
         position = reached
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(REQUEST_STREAMS, CUTS)
 def test_adds_in_bulk_read_as_messages_do(stream: bytes, cuts: list[int]) -> None:
     assert bulk_loop(pieces(stream, cuts), decode_request, requests_in_bulk) == plain_loop(stream, decode_request)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(REQUEST_STREAMS, CUTS)
 def test_adds_one_by_one_read_as_messages_do(stream: bytes, cuts: list[int]) -> None:
     assert bulk_loop(pieces(stream, cuts), decode_request, requests_one_by_one) == plain_loop(stream, decode_request)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(REQUEST_STREAMS, CUTS)
 def test_chunks_not_joined_with_what_came_before_read_as_messages_do(stream: bytes, cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -176,7 +177,7 @@ def test_chunks_not_joined_with_what_came_before_read_as_messages_do(stream: byt
         assert bulk_loop(pieces(stream, cuts), decode_request, requests_in_bulk, apart=True) == plain_loop(stream, decode_request)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(ANSWER_STREAMS, CUTS)
 def test_answers_in_bulk_read_as_messages_do(stream: bytes, cuts: list[int]) -> None:
     assert bulk_loop(pieces(stream, cuts), decode_response, answers_in_bulk) == plain_loop(stream, decode_response)

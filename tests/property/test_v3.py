@@ -6,6 +6,7 @@ from contextlib import suppress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.errors import ProtocolError
 from triplicate.wire import (
     AddRequest,
@@ -217,7 +218,7 @@ def test_runs_of_answers_equal_the_message_form(
     assert position == skip + len(frames)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(ID, KEY, st.booleans(), PRIORITY, ADDS, st.data())
 def test_damaged_adds_in_bulk_equal_the_message_form(
     ledger_id: int, key: bytes, deferred: bool, priority: int | None, adds: list[tuple[int, int, bytes, int]], data: st.DataObject
@@ -237,7 +238,7 @@ def test_damaged_adds_in_bulk_equal_the_message_form(
         assert (decoded.txn_id, decoded.request, decoded.refusal) == (run.txn_ids[index], found, None)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(ID, st.lists(st.tuples(ID, TXN), min_size=1, max_size=5), STATUS, st.data())
 def test_damaged_answers_in_bulk_equal_the_message_form(
     ledger_id: int, answers: list[tuple[int, int]], status: Status, data: st.DataObject
@@ -267,7 +268,7 @@ def decode_both(body: bytes) -> None:
     scan_v3_add_responses(frame, 0, len(frame))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(
     st.sampled_from([b"", b"\x0a", b"\x0a\x06\x08\x03\x10\x02\x18\x01", b"\x0a\x06\x08\x03\x10\x02\x18\x01\xaa\x06"]),
     st.binary(max_size=80),
@@ -276,7 +277,7 @@ def test_garbage_gives_a_message_or_a_protocol_error(start: bytes, rest: bytes) 
     decode_both(start + rest)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(REQUESTS, RESPONSES, TXN)
 def test_every_truncation_gives_a_message_or_a_protocol_error(request: Request, response: Response, txn_id: int) -> None:
     for frame in (v3.encode_request(request, txn_id), v3.encode_response(response, txn_id)):
@@ -288,7 +289,7 @@ def test_every_truncation_gives_a_message_or_a_protocol_error(request: Request, 
             scan_v3_add_responses(frame, 0, size)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(REQUESTS, RESPONSES, TXN, st.data())
 def test_changed_bytes_give_a_message_or_a_protocol_error(request: Request, response: Response, txn_id: int, data: st.DataObject) -> None:
     for frame in (v3.encode_request(request, txn_id), v3.encode_response(response, txn_id)):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.runtime import AdmissionWindow
 
 ENTRIES, BYTES = 3, 100
@@ -122,7 +123,7 @@ def check_bounds(course: Course) -> None:
     assert course.occupied_bytes() <= window.size_bytes
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(act, min_size=20, max_size=60), st.booleans())
 def test_room_is_granted_in_order_within_the_limits_and_none_is_lost(acts: list[Act], coroutines: bool) -> None:
     async def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.ledger import WriteTracker
 
 QUORUMS = [(1, 1, 1), (2, 2, 1), (3, 3, 2), (3, 2, 2), (3, 2, 1), (4, 3, 2), (5, 3, 2), (5, 3, 3), (5, 2, 2), (7, 3, 2)]
@@ -65,7 +66,7 @@ class Model:
         return all(e in self.stored[position] for e in range(self.since[position], entry_id + 1) if position in self.positions(e))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data(), st.sampled_from(QUORUMS), st.integers(1, 60))
 def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, quorums: tuple[int, int, int], steps: int) -> None:
     size, write_quorum, ack_quorum = quorums
@@ -128,7 +129,7 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
         confirmed = advanced
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(QUORUMS), st.integers(1, 200), st.randoms(use_true_random=False))
 def test_every_entry_is_confirmed_after_all_answers_in_any_order(quorums: tuple[int, int, int], count: int, random: object) -> None:
     size, write_quorum, ack_quorum = quorums

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.examples import examples
 from triplicate.errors import ConnectionLost, LedgerFenced, LogFenced, NoSuchLedger, OutcomeUnknown, WindowFull
 from triplicate.log.core.head import LogSegment, SegmentState
 from triplicate.log.core.payload_encoder import EncodedEntry
@@ -312,7 +313,7 @@ class Writing(RuleBasedStateMachine):
             assert not self.waiting
 
 
-Writing.TestCase.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
+Writing.TestCase.settings = settings(max_examples=examples(300), stateful_step_count=60, deadline=None)
 TestWriting = Writing.TestCase
 
 

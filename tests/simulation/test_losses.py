@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.examples import examples
 from triplicate_simulator import Fault, Plan, Result, run_seed
 from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad
 
-SEEDS = range(1, 9)
+SEEDS = range(1, 1 + examples(8))
 BOOKIES = tuple(f"bookie-{number}" for number in range(1, 6))
 
 CALM = LedgerLoad(

@@ -10,18 +10,25 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from tests.simulation.shared_runs import SharedRuns
 from triplicate_simulator import Summary, run
 
-FEW = (*range(1, 51), 60, 69, 76, 79, 81)
-"""The seeds of every run: the last five have what is rare among the others. Where a change leaves a gap, another seed fills it."""
-SEEDS: Sequence[int] = range(1, 1 + int(os.environ["SIM_SEEDS"])) if "SIM_SEEDS" in os.environ else FEW
-JOBS = 2 if "SIM_SEEDS" in os.environ else 1
-"""The part of `make test` has neighbours."""
+FEW = (1, 4, 8, 9, 10, 15, 18, 20, 29, 37, 43, 45, 47, 49, 52, 53, 57, 61, 69, 71, 81, 83, 87, 89, 93, 94, 99)
+"""The seeds of every run. They were chosen among the first hundred by their time: each fault, decision and count occurs in two of them, or
+in one if no more have it (69 and 81). Where a change leaves a gap, another seed fills it."""
+MANY = "SIM_SEEDS" in os.environ
+SEEDS: Sequence[int] = range(1, 1 + int(os.environ["SIM_SEEDS"])) if MANY else FEW
 
 
 @pytest.fixture(scope="module")
-def played() -> Iterator[Summary]:
-    summary = run(SEEDS, jobs=JOBS)
+def played(runs: SharedRuns) -> Iterator[Summary]:
+    if MANY:
+        summary = run(SEEDS, jobs=2)
+    else:
+        # In this process alone: the part of `make test` has neighbours.
+        summary = Summary()
+        for seed in SEEDS:
+            summary.add(runs.result_of(seed))
     yield summary
     summary.results.clear()
 

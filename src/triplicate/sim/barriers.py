@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 from triplicate.errors import ArgumentError
@@ -28,6 +28,15 @@ _MARK = "__fault_point__"
 def points_known() -> tuple[str, ...]:
     """Sorted names of all fault points of the modules imported so far."""
     return tuple(sorted(fault_points()))
+
+
+class _PointPlace(NamedTuple):
+    """Where a fault point is: the attribute of a module or class, and what it holds."""
+
+    point: FaultPoint
+    owner: Any
+    attribute: str
+    found: Any
 
 
 class _Replacement(NamedTuple):
@@ -191,11 +200,13 @@ class FaultPoints:
         if before is not None and before is not self:
             before.uninstall()
         FaultPoints._installed = self
-        for name, point in fault_points().items():
-            if name not in self._replaced:
-                self._watches.setdefault(name, [])
-                self.reached.setdefault(name, 0)
-                self._replaced[name] = self._replace(point)
+        places = [_place_of(point) for name, point in fault_points().items() if name not in self._replaced]
+        elsewhere = _further_names(places)
+        for place in places:
+            name = place.point.name
+            self._watches.setdefault(name, [])
+            self.reached.setdefault(name, 0)
+            self._replaced[name] = self._replace(place, elsewhere.get(id(place.found), ()))
 
     def uninstall(self) -> None:
         """Restore the functions. Attributes that were replaced by other code meanwhile are left alone."""
@@ -224,31 +235,28 @@ class FaultPoints:
             self.install()
         return point
 
-    def _replace(self, point: FaultPoint) -> list[_Replacement]:
-        *path, attribute = point.qualified_name.split(".")
-        owner: Any = sys.modules[point.module]
-        for part in path:
-            owner = vars(owner)[part]
-        found = original = vars(owner)[attribute]
+    def _replace(self, place: _PointPlace, elsewhere: Sequence[tuple[Any, str]]) -> list[_Replacement]:
+        """Put a wrapper in the place of a function.
+
+        Args:
+            elsewhere: further modules and names under which it is called.
+        """
+        original = place.found
         kind = type(original) if isinstance(original, staticmethod | classmethod) else None
         function = original if kind is None else original.__func__
         if not callable(function):
-            raise ArgumentError(f"fault point {point.name}: {point.qualified_name} is no function but {type(function).__name__}")
+            raise ArgumentError(
+                f"fault point {place.point.name}: {place.point.qualified_name} is no function but {type(function).__name__}"
+            )
         if _is_wrapper(function):
             # A wrapper of an earlier world that another patch has preserved: the function itself is restored later.
             function = _unwrapped(function)
             original = function if kind is None else kind(function)
-        wrapper = self._wrap_async(point.name, function) if point.is_async else self._wrap(point.name, function)
+        wrap = self._wrap_async if place.point.is_async else self._wrap
+        wrapper = wrap(place.point.name, function)
         setattr(wrapper, _MARK, wrapper)
         wrapper = wrapper if kind is None else kind(wrapper)
-        replaced = [_Replacement(owner, attribute, original, wrapper)]
-        if not path:
-            # Modules that imported the function by name refer to it under that name.
-            package = point.module.partition(".")[0]
-            for name, module in sorted(sys.modules.items()):
-                if name.partition(".")[0] == package and module is not owner:
-                    names = [held for held, value in vars(module).items() if value is found or value is original]
-                    replaced += [_Replacement(module, held, original, wrapper) for held in names]
+        replaced = [_Replacement(owner, attribute, original, wrapper) for owner, attribute in ((place.owner, place.attribute), *elsewhere)]
         for each in replaced:
             setattr(each.owner, each.attribute, wrapper)
         return replaced
@@ -296,6 +304,39 @@ class FaultPoints:
                 watch.fire(node, life)
                 if life is not None and life.paused:
                     await asyncio.sleep(0)
+
+
+def _place_of(point: FaultPoint) -> _PointPlace:
+    *path, attribute = point.qualified_name.split(".")
+    owner: Any = sys.modules[point.module]
+    for part in path:
+        owner = vars(owner)[part]
+    return _PointPlace(point, owner, attribute, vars(owner)[attribute])
+
+
+def _further_names(places: Sequence[_PointPlace]) -> dict[int, list[tuple[Any, str]]]:
+    """Identity of a module's function → the modules of its package that imported it by name, and the names under which they refer to it.
+
+    One pass over all modules: a world is made for each of many thousands of short runs.
+    """
+    functions = {id(place.found): place for place in places if "." not in place.point.qualified_name}
+    # A wrapper of an earlier world may be in the place of the function itself.
+    functions |= {id(_unwrapped(place.found)): place for place in functions.values()}
+    packages = {_package_of(place.point.module) for place in functions.values()}
+    found: dict[int, list[tuple[Any, str]]] = {}
+    for name, module in sorted(sys.modules.items()) if packages else ():
+        package = _package_of(name)
+        # Few modules have one of them, and this look into all is done without running Python.
+        if package in packages and not functions.keys().isdisjoint(map(id, vars(module).values())):
+            for held, value in vars(module).items():
+                place = functions.get(id(value))
+                if place is not None and module is not place.owner and package == _package_of(place.point.module):
+                    found.setdefault(id(place.found), []).append((module, held))
+    return found
+
+
+def _package_of(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _unwrapped(function: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,16 @@ def test_imports_of_modules_names_and_packages_are_found(tmp_path: Path, monkeyp
         "tests/test_b.py": {"src/triplicate/__init__.py"},
         "tests/test_c.py": {"src/triplicate/__init__.py", "src/triplicate/a.py"},
     }
+
+
+def test_imports_are_found_in_every_statement() -> None:
+    blocks = ("if x:\n    {}\nelse:\n    {}", "for x in y:\n    {}\nelse:\n    {}", "while x:\n    {}\nelse:\n    {}", "with x:\n    {}")
+    attempt = "try:\n    {}\nexcept A:\n    {}\nelse:\n    {}\nfinally:\n    {}"
+    others = ("async def f():\n    {}", "class A:\n    def f(self):\n        {}", "match x:\n    case 1:\n        {}")
+    text, count = "", 0
+    for block in (*blocks, attempt, attempt.replace("except", "except*"), *others):
+        places = block.count("{}")
+        text += block.format(*(f"import m{number}" for number in range(count, count + places))) + "\n"
+        count += places
+    found = imports.imports_of(ast.parse(text), "a", is_package=False)
+    assert sorted(each.module for each in found) == sorted(f"m{number}" for number in range(count))

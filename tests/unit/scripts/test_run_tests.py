@@ -62,7 +62,12 @@ def test_a_part_that_runs_into_its_limit_names_the_test_that_was_running() -> No
 
 def test_parts_keep_compiled_modules_where_the_environment_forbids_it() -> None:
     found = environment({"PYTHONDONTWRITEBYTECODE": "1", "HOME": "/home"}, Path("current"), None)
-    assert found == {"HOME": "/home", "TRIPLICATE_CURRENT_TEST": "current"}
+    assert found == {"HOME": "/home", "TRIPLICATE_CURRENT_TEST": "current", "EXAMPLES_SHARE": run_tests.EXAMPLES_SHARE}
+
+
+def test_parts_draw_as_many_examples_as_the_environment_says() -> None:
+    assert float(environment({}, Path("current"), None)["EXAMPLES_SHARE"]) < 1
+    assert environment({"EXAMPLES_SHARE": "1"}, Path("current"), None)["EXAMPLES_SHARE"] == "1"
 
 
 def test_temporary_files_of_a_part_are_in_memory_where_it_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 
 from triplicate.ledger.placement.network_location import BookieSite, NetworkLocation
 from triplicate.ledger.placement.placement_rules import Demand, PlacementRules, is_set_satisfied
-from triplicate.ledger.schedule import write_sets
 
 SEARCH_STEPS = 20_000
 """Bookies that one search tries before it gives up. Searches that end without it are exact."""
@@ -32,7 +31,7 @@ class EnsembleSearch:
         self._sites: list[BookieSite | None] = [rules.site(bookie_id) for bookie_id in ensemble]
         for position in positions:
             self._sites[position] = None
-        self._sets = write_sets(len(ensemble), min(rules.write_quorum, len(ensemble)))
+        self._sets = rules.sets_of(len(ensemble))
         self._chosen: list[str] = []
         self._steps = 0
 

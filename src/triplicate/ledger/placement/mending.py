@@ -93,7 +93,7 @@ def _sets_of_positions(size: int, spare: int) -> Iterable[tuple[int, ...]]:
 
 def _can_mend(ensemble: Sequence[str], positions: Sequence[int], rules: PlacementRules, demand: Demand) -> bool:
     """Whether the bookies that stay leave room for the demand in every write set. A search looks at the new bookies only."""
-    for members in write_sets(len(ensemble), min(rules.write_quorum, len(ensemble))):
+    for members in rules.sets_of(len(ensemble)):
         staying = [rules.site(ensemble[member]) for member in members if member not in positions]
         if not is_set_satisfied(staying, demand, len(members) - len(staying)):
             return False

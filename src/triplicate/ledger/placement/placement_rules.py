@@ -155,10 +155,11 @@ class PlacementRules:
         if demand.is_free:
             return True
         sites = [self.site(bookie_id) for bookie_id in ensemble]
-        size = len(sites)
-        # With as many copies as bookies, all write sets have the same bookies.
-        sets = write_sets(size, self.write_quorum) if self.write_quorum < size else (tuple(range(size)),)
-        return all(is_set_satisfied([sites[position] for position in positions], demand) for positions in sets)
+        return all(is_set_satisfied([sites[position] for position in positions], demand) for positions in self.sets_of(len(sites)))
+
+    def sets_of(self, size: int) -> tuple[tuple[int, ...], ...]:
+        """The write sets of an ensemble of this size that differ in their bookies; with as many copies as bookies, there is one."""
+        return write_sets(size, self.write_quorum) if self.write_quorum < size else (tuple(range(size)),)
 
 
 def is_set_satisfied(sites: Sequence[BookieSite], demand: Demand, unassigned: int = 0) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import stride
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.compaction_rig import FENCED, KEPT, ROUNDS, check, fill, logs, payload
 from tests.unit.bookie.crash_rig import LEDGERS, lose_index
@@ -206,11 +207,11 @@ def crash_at(step: int, *, keep_unsynced: bool, rebuild: bool) -> bool:
     return bool(happened)
 
 
-@pytest.mark.parametrize(("keep_unsynced", "rebuild", "stride"), [(False, False, 1), (True, False, 4), (False, True, 4)])
-def test_a_crash_at_any_step_of_a_compaction_loses_nothing(keep_unsynced: bool, rebuild: bool, stride: int) -> None:
+@pytest.mark.parametrize(("keep_unsynced", "rebuild", "every"), [(False, False, 1), (True, False, 4), (False, True, 4)])
+def test_a_crash_at_any_step_of_a_compaction_loses_nothing(keep_unsynced: bool, rebuild: bool, every: int) -> None:
     step = 0
     while crash_at(step, keep_unsynced=keep_unsynced, rebuild=rebuild):
-        step += stride
+        step += stride(every)
     assert step > 20
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.crash_rig import add_all, codec
 from tests.unit.bookie.index_rig import CACHE, PATH, Machine, run_of
@@ -19,7 +20,7 @@ from triplicate.wire import Status
 runs = st.lists(st.tuples(st.integers(0, 120), st.integers(0, 25), st.integers(1, 4)), max_size=40)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(runs, runs, st.lists(st.integers(0, 160), min_size=1, max_size=30), st.integers(1, 5))
 def test_windows_say_what_the_index_says(
     before: list[tuple[int, int, int]], after: list[tuple[int, int, int]], asked: list[int], few: int

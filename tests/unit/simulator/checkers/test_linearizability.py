@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate_simulator.checkers.history import History, Verdict
 from triplicate_simulator.checkers.linearizability import (
     Decision,
@@ -148,7 +149,7 @@ def an_operation() -> st.SearchStrategy[RegisterOperation]:
     return st.builds(made, kinds, small, small, st.integers(0, 6), st.integers(0, 4), st.booleans())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(an_operation(), max_size=5))
 def test_the_search_agrees_with_trying_every_order(operations: list[RegisterOperation]) -> None:
     expected = Decision.LINEARIZABLE if explained(operations, 0) else Decision.NOT_LINEARIZABLE

@@ -52,6 +52,7 @@ def write(folder: Path, name: str, text: str) -> Mutant:
     return read_mutant(path)
 
 
+@pytest.mark.deep
 def test_a_mutant_is_caught_at_its_seed_and_a_survivor_and_a_misfit_are_not(tmp_path: Path) -> None:
     mutants = [write(tmp_path, name, text) for name, text in (("caught", CAUGHT), ("survivor", SURVIVOR), ("misfit", MISFIT))]
     caught, survivor, misfit = hunt_all(mutants, jobs=2, seeds_max=1)

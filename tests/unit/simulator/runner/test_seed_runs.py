@@ -24,9 +24,10 @@ def test_seeds_are_reported_in_their_order_with_any_number_of_jobs() -> None:
     assert all(found.facts == [] == found.events for found in summary.results)
 
 
+@pytest.mark.deep
 def test_two_processes_give_what_one_gives() -> None:
-    here = {found.seed: found.digest for found in run([3, 13], jobs=1).results}
-    there = {found.seed: found.digest for found in run([3, 13], jobs=2).results}
+    here = {found.seed: found.digest for found in run([11, 43], jobs=1).results}
+    there = {found.seed: found.digest for found in run([11, 43], jobs=2).results}
     assert here == there
 
 

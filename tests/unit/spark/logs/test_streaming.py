@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.spark.micro_batches import VALUES
 from tests.unit.spark.stand import Stand, stand
 from triplicate.errors import TriplicateError
@@ -186,13 +187,13 @@ def check(world: World, allowed: bool) -> None:
                 assert rows[0] == world.begun[log]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.sampled_from([None, 3]), st.sampled_from(["earliest", "latest"]), STEPS)
 def test_without_an_error_no_row_is_skipped_or_doubled(limit: int | None, start: str, steps: list[Any]) -> None:
     run(limit, start, steps, False)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.sampled_from([None, 3]), st.sampled_from(["earliest", "latest"]), STEPS)
 def test_where_loss_is_allowed_what_is_there_is_delivered_once(limit: int | None, start: str, steps: list[Any]) -> None:
     logging.getLogger("triplicate.spark.cluster.progress").setLevel(logging.CRITICAL)
@@ -204,7 +205,7 @@ def test_where_loss_is_allowed_what_is_there_is_delivered_once(limit: int | None
         raise error
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.sampled_from(["earliest", "latest"]), STEPS)
 def test_without_an_error_nothing_is_skipped_or_doubled_with_pyspark_4_1(start: str, steps: list[Any]) -> None:
     run(None, start, [step for step in steps if step != ("batch", step[1], 1)], False, asks_with_start=False)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.property.rowlog_workload import Pair
 from triplicate.errors import SqlError
 from triplicate.sql.core import batch_builder, encoded_size
@@ -48,7 +49,7 @@ def _runs(rows: list[tuple[RowKind, object, object]]) -> Iterator[RowRun]:
         start = end
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(rows=ROWS, cuts=st.lists(st.integers(1, 25), max_size=8))
 def test_the_least_size_is_never_more_than_what_is_encoded(rows: list[tuple[RowKind, object, object]], cuts: list[int]) -> None:
     count = ByteCount(lambda start, end: _runs(rows[start:end]), limit=0)

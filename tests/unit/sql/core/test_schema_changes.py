@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.errors import FormatError
 from triplicate.sql import (
     ColumnAdded,
@@ -111,7 +112,7 @@ def columns(connection: apsw.Connection) -> list[str]:
     return [str(name) for (name,) in connection.execute("select name from pragma_table_info('t')")]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_columns_and_values_are_those_that_sqlite_has_then(seed: int) -> None:
     chance = random.Random(seed)

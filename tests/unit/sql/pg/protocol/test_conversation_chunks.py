@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.sql.pg.chunk_rig import ChunkClient, letters, settle, with_connections
 from tests.unit.sql.pg.local_engine import LocalCursor, LocalDatabase, LocalSession
 from tests.unit.sql.pg.raw_client import SYNC, bind, describe, execute, parse, query
@@ -100,7 +101,7 @@ def _cut(data: bytes, places: Sequence[int]) -> list[bytes]:
     return [data[begin:end] for begin, end in pairwise(edges)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rounds=_rounds, places=st.lists(st.integers(0, 10_000), max_size=12), waits=st.lists(st.integers(0, 3), max_size=4))
 def test_chunks_and_waits_change_no_answer(rounds: list[list[bytes]], places: list[int], waits: list[int]) -> None:
     messages = [message for one in rounds for message in one]

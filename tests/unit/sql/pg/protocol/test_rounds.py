@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.sql.pg.chunk_rig import ChunkClient, with_connections
 from tests.unit.sql.pg.local_engine import LocalDatabase
 from tests.unit.sql.pg.raw_client import SYNC, bind, describe, execute, parse, query
@@ -173,7 +174,7 @@ def _answers(chunks: Sequence[bytes]) -> tuple[bytes, bool]:
     return with_connections(body)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(groups=_sequences, places=st.lists(st.integers(0, 10_000), max_size=4))
 def test_a_round_is_answered_as_its_messages_are(groups: list[list[bytes]], places: list[int]) -> None:
     messages = [message for group in groups for message in group]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.values import types
@@ -56,7 +57,7 @@ def general(value: Value, oid: int, is_binary: bool, typmod: int) -> bytes:
     return struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(VALUES, st.sampled_from(OIDS), st.booleans(), st.sampled_from(TYPMODS))
 @example(-0.0, types.NUMERIC, False, TYPMODS[2])
 @example(1e22, types.NUMERIC, False, TYPMODS[2])
@@ -70,7 +71,7 @@ def test_a_field_is_encoded_as_by_the_general_function(value: Value, oid: int, i
     assert outcome(field_encoder(oid, is_binary, typmod), value) == outcome(general, value, oid, is_binary, typmod)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(
     st.one_of(
         st.none(),
