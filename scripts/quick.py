@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from scripts.imports import ROOT, distances, import_graph
-from scripts.run_tests import Part, temporary_folder
+from scripts.run_tests import EXAMPLES_SHARE, NOT_DEEP, Part, temporary_folder
 
 BIN = Path(sys.executable).parent
 RESULTS = ROOT / "build" / "test"
@@ -73,7 +73,13 @@ def run(name: str, command: Sequence[str], temporary: Path | None = None) -> boo
     started = time.monotonic()
     folders = {} if temporary is None else {"TMPDIR": str(temporary)}
     done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **folders}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        command,
+        cwd=ROOT,
+        env={"EXAMPLES_SHARE": EXAMPLES_SHARE, **os.environ, **folders},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     # Exit code 5 of pytest: no test was found.
     good = done.returncode in (0, 5) if "pytest" in command else done.returncode == 0
@@ -98,9 +104,9 @@ def main(arguments: list[str]) -> int:
         return run("types", [str(BIN / "mypy"), "--no-error-summary", *folders]) and style and form and house
 
     def trials() -> bool:
-        # In memory as in `make test`: the durations that limit the choice are those of there.
+        # In memory, and with as many examples, as in `make test`: the durations that limit the choice are those of there.
         with temporary_folder(Part("near", in_memory=True)) as folder:
-            good = not tests or run("tests", [*pytest, *tests], folder)
+            good = not tests or run("tests", [*pytest, *NOT_DEEP, *tests], folder)
         return run("seeds", [str(BIN / "triplicate"), "sim", "run", "--seeds", SEEDS, "--jobs", "1"]) and good
 
     with ThreadPoolExecutor(max_workers=2) as pool:
