@@ -31,7 +31,7 @@ from triplicate.ledger import (
     replace_bookies,
     with_bookies,
 )
-from triplicate.metadata import Versioned, may_have_lost_entries
+from triplicate.metadata import UnderreplicatedLedger, Versioned, may_have_lost_entries
 from triplicate.runtime import fault_point, map_bounded
 
 MOVES_PER_POSITION = 2
@@ -46,7 +46,7 @@ class RepairRun:
     """One repair of one locked ledger.
 
     Args:
-        missing: the bookies that the mark names. A mark without bookies is one for placement, as an auditor of BookKeeper makes it, too.
+        mark: of the ledger. One without bookies is for placement, as an auditor of BookKeeper makes it, too.
 
     Attributes:
         entries, size_bytes: the entries copied so far, and their bytes with headers.
@@ -54,15 +54,16 @@ class RepairRun:
         moved: how many of them for the sake of placement.
     """
 
-    def __init__(self, tools: RepairTools, ledger_id: int, missing: tuple[str, ...]) -> None:
+    def __init__(self, tools: RepairTools, mark: UnderreplicatedLedger) -> None:
         self.entries = 0
         self.size_bytes = 0
         self.fragments = 0
         self.moved = 0
         self._tools = tools
-        self._ledger_id = ledger_id
-        self._missing = dict.fromkeys((*missing, *sorted(tools.leaving)))
-        self._moves_misplaced = tools.moves_misplaced or not missing
+        self._ledger_id = mark.ledger_id
+        self._marked_ms = mark.created_ms
+        self._missing = dict.fromkeys((*mark.missing, *sorted(tools.leaving)))
+        self._moves_misplaced = tools.moves_misplaced or not mark.missing
         self._moves: dict[int, int] = {}
         """Moves for the sake of placement so far, by the first entry of their segment."""
         self._refused: tuple[str, ...] = ()
@@ -512,10 +513,10 @@ class RepairRun:
             return WriterPresence.ALIVE
         self._tools.client.host.trace("autorecovery.view", ledger=self._ledger_id)
         present = await view_open_ledger(self._ledger_id, metadata, self._tools.copies, self._tools.client.host.clock, silent)
-        first = self._tools.views.setdefault(self._ledger_id, present)
+        first = self._tools.views.first(self._ledger_id, self._marked_ms, present)
         presence = writer_presence(first, present, self._tools.settings.open_ledger_grace_s)
         if presence is WriterPresence.ALIVE:
-            self._tools.views[self._ledger_id] = present
+            self._tools.views.renew(self._ledger_id, self._marked_ms, present)
         if presence is WriterPresence.GONE:
             self._tools.client.host.trace("autorecovery.writer_gone", ledger=self._ledger_id, state=metadata.state.name.lower())
         return presence
@@ -527,7 +528,7 @@ class RepairRun:
         segments = reader.metadata.segments[len(metadata.segments) - 1 :]
         await reader.aclose()
         self._recovered = dict.fromkeys(bookie_id for segment in segments for bookie_id in segment.ensemble)
-        self._tools.views.pop(self._ledger_id, None)
+        self._tools.views.drop(self._ledger_id)
 
     # Helpers.
 

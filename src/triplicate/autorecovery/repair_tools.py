@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.open_refill import OpenRefills
-from triplicate.autorecovery.core.writer_presence import OpenLedgerView
+from triplicate.autorecovery.core.writer_presence import FirstViews
 from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
 from triplicate.client import BookieCopies, Client
 from triplicate.config import AutorecoverySettings
@@ -94,7 +94,7 @@ class RepairTools:
     Args:
         leaving: bookies that are to be replaced although they may be registered, in addition to those that are being decommissioned.
         has_living_writer: a ledger for which this is true is not fenced.
-        views: the first view of each open ledger whose grace period runs, by ledger id.
+        views: the first view of each open ledger whose grace period runs.
         copied: called with the bytes of entries that were copied.
         open_refills: of a refill, which also copies the entries of open ledgers back; None for other repairs.
         moves_misplaced: whether every repair also moves copies that break the rules of placement, and not only that of a mark without
@@ -108,7 +108,7 @@ class RepairTools:
     metrics: RecoveryMetrics
     leaving: frozenset[str]
     has_living_writer: HasLivingWriter
-    views: dict[int, OpenLedgerView]
+    views: FirstViews
     copied: Callable[[int], None]
     open_refills: OpenRefills | None = None
     moves_misplaced: bool = False

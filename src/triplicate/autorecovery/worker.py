@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.open_refill import OpenRefills
+from triplicate.autorecovery.core.writer_presence import FirstViews
 from triplicate.autorecovery.ledger_check import mark_recorded_damage
 from triplicate.autorecovery.ledger_repair import RepairRun
 from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
@@ -94,7 +95,7 @@ class ReplicationWorker:
             metrics,
             leaving,
             has_living_writer,
-            {},
+            FirstViews(),
             copied,
             open_refills=open_refills,
             moves_misplaced=moves_misplaced,
@@ -102,8 +103,8 @@ class ReplicationWorker:
 
     def grace_ends_at(self, ledger_id: int) -> float:
         """When the grace period of an open ledger ends, in seconds of the monotonic clock; 0 if none runs."""
-        view = self._tools.views.get(ledger_id)
-        return 0.0 if view is None else view.seen_at + self._tools.settings.open_ledger_grace_s
+        seen_at = self._tools.views.seen_at(ledger_id)
+        return 0.0 if seen_at is None else seen_at + self._tools.settings.open_ledger_grace_s
 
     async def repair(self, ledger_id: int) -> LedgerRepair:
         """Lock a marked ledger, repair it, and delete its mark, or release it.
@@ -116,6 +117,8 @@ class ReplicationWorker:
         lock = await self._marks.lock(ledger_id, self._name)
         if lock is None:
             is_marked = await self._marks.get(ledger_id) is not None
+            if not is_marked:
+                self._tools.views.drop(ledger_id)
             return LedgerRepair(ledger_id, RepairOutcome.LOCKED if is_marked else RepairOutcome.NOT_MARKED)
         return await self.repair_locked(lock)
 
@@ -133,7 +136,7 @@ class ReplicationWorker:
             if is_held:
                 await shielded(self._marks.release(lock))
         if repair.outcome in (RepairOutcome.REPAIRED, RepairOutcome.MARKED_AGAIN):
-            self._tools.views.pop(lock.mark.ledger_id, None)
+            self._tools.views.drop(lock.mark.ledger_id)
         if repair.fragments:
             self._tools.metrics.ledgers_replicated.inc()
         if repair.outcome is RepairOutcome.FAILED:
@@ -149,7 +152,7 @@ class ReplicationWorker:
         return await self._marks.complete(lock) and not await mark_recorded_damage(self._client, lock.mark.ledger_id)
 
     async def _repair(self, lock: ReplicationLock) -> LedgerRepair:
-        run = RepairRun(self._tools, lock.mark.ledger_id, lock.mark.missing)
+        run = RepairRun(self._tools, lock.mark)
         try:
             result = await run.repair()
         except NoSuchLedger:
