@@ -13,14 +13,13 @@ from itertools import islice
 from triplicate.autorecovery.core.fragments import LedgerFragment, awaits_recovery, lacking_fragments, missing_runs, with_copies_moved
 from triplicate.autorecovery.core.ledger_copies import damaged_fragments, expected_fragments
 from triplicate.autorecovery.core.misplaced_copies import misplaced_copies
-from triplicate.autorecovery.core.open_refill import LastStored
 from triplicate.autorecovery.core.writer_presence import WriterPresence, writer_presence
 from triplicate.autorecovery.entry_finder import EntryFinder
 from triplicate.autorecovery.ledger_copier import CopyJob, LedgerCopier
-from triplicate.autorecovery.open_ledger_view import VIEWS_AT_ONCE, doubt_of_replaced_disks, view_open_ledger
+from triplicate.autorecovery.open_ledger_view import confirmed_fragments, doubt_of_replaced_disks, last_stored, view_open_ledger
 from triplicate.autorecovery.repair_tools import BookieStates, RepairOutcome, RepairResult, RepairTools
 from triplicate.client import WRITER_AWAITED
-from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, Unauthorized
+from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, ReadFailed, Unauthorized
 from triplicate.ledger import (
     Availability,
     EntryCodec,
@@ -32,7 +31,7 @@ from triplicate.ledger import (
     with_bookies,
 )
 from triplicate.metadata import UnderreplicatedLedger, Versioned, may_have_lost_entries
-from triplicate.runtime import fault_point, map_bounded
+from triplicate.runtime import fault_point
 
 MOVES_PER_POSITION = 2
 """How often the copies of one position are moved in one repair for the sake of placement, on average over a segment."""
@@ -107,7 +106,7 @@ class RepairRun:
                 continue
             if self._moves_misplaced and await self._move_misplaced(found, states):
                 continue
-            lost += states.in_limbo
+            lost += [*states.in_limbo, *await self._complete_open(found.value, states)]
             if not has_writer or not awaits_recovery(found.value, lost):
                 return self._result()
             presence = await self._presence(found.value, [bookie_id for bookie_id in lost if not states.shows_entries(bookie_id)])
@@ -324,7 +323,7 @@ class RepairRun:
         if (await self._ledgers.get(self._ledger_id)).version != found.version or metadata.state is not LedgerState.OPEN:
             return False
         if bookie_id in metadata.last_segment.ensemble:
-            answers = await self._last_stored(metadata, bookie_id)
+            answers = await last_stored(self._tools.copies, self._codec(metadata), metadata, bookie_id)
             bound.begin(metadata.last_segment, bookie_id, metadata.write_quorum, metadata.ack_quorum, answers)
             bound.observe(answers)
             if bound.end is None:
@@ -337,21 +336,6 @@ class RepairRun:
     async def _is_written_in_order(self, metadata: LedgerMetadata) -> bool:
         """Whether the ledger's writer numbers its entries itself. The metadata do not say it, so only a known writer counts."""
         return await self._tools.has_living_writer(metadata)
-
-    async def _last_stored(self, metadata: LedgerMetadata, besides: str) -> dict[str, LastStored]:
-        """The last entries on the bookies of the last segment that answer, without one bookie."""
-        codec, copies = self._codec(metadata), self._tools.copies
-
-        async def ask(bookie_id: str) -> LastStored | None:
-            try:
-                last = await copies.last_entry(codec, bookie_id)
-            except (BookieError, CorruptionError):
-                return None
-            return LastStored(-1, -1) if last is None else LastStored(last.entry_id, last.last_add_confirmed)
-
-        others = [bookie_id for bookie_id in metadata.last_segment.ensemble if bookie_id != besides]
-        found = await map_bounded(ask, others, most=VIEWS_AT_ONCE, name=f"last entries of ledger {self._ledger_id}")
-        return {bookie_id: last for bookie_id, last in zip(others, found, strict=True) if last is not None}
 
     async def _replace_damaged(self, found: Versioned, states: BookieStates, *, has_writer: bool) -> bool:
         """Replace the copies that are recorded as damaged, or were found damaged in this repair, on their bookies.
@@ -520,6 +504,33 @@ class RepairRun:
         if presence is WriterPresence.GONE:
             self._tools.client.host.trace("autorecovery.writer_gone", ledger=self._ledger_id, state=metadata.state.name.lower())
         return presence
+
+    @fault_point("autorecovery.complete_open")
+    async def _complete_open(self, metadata: LedgerMetadata, states: BookieStates) -> list[str]:
+        """Copy what they lack of the confirmed entries to bookies of the mark that are in the last segment of an open ledger.
+
+        Returns:
+            The bookies that must leave the segment instead: they accept no copies, or it is not known what they lack.
+        """
+        own = [bookie_id for bookie_id in self._missing if not states.is_lost(bookie_id) and bookie_id not in states.in_limbo]
+        present = [bookie_id for bookie_id in own if not metadata.is_closed and bookie_id in metadata.last_segment.ensemble]
+        left: list[str] = []
+        try:
+            fragments = await confirmed_fragments(self._tools.client, self._ledger_id, metadata, present) if present else []
+            for fragment in fragments:
+                if states.is_unknown(fragment.bookie_id):
+                    self._fail_unreadable(fragment, states)
+                    continue
+                stored = (await self._finder(metadata).find(fragment.bookie_id, [fragment])).good
+                if next(missing_runs(fragment, stored), None) is None:
+                    continue
+                if fragment.bookie_id not in states.writable:
+                    left.append(fragment.bookie_id)
+                elif await self._copy(metadata, CopyJob(fragment, stored, fragment.bookie_id, frozenset())):
+                    self.fragments += 1
+        except (BookieError, ReadFailed):
+            return present
+        return left
 
     @fault_point("autorecovery.recover")
     async def _recover(self, metadata: LedgerMetadata) -> None:
