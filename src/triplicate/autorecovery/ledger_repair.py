@@ -16,9 +16,14 @@ from triplicate.autorecovery.core.misplaced_copies import misplaced_copies
 from triplicate.autorecovery.core.writer_presence import WriterPresence, writer_presence
 from triplicate.autorecovery.entry_finder import EntryFinder
 from triplicate.autorecovery.ledger_copier import CopyJob, LedgerCopier
-from triplicate.autorecovery.open_ledger_view import confirmed_fragments, doubt_of_replaced_disks, last_stored, view_open_ledger
-from triplicate.autorecovery.repair_tools import BookieStates, RepairOutcome, RepairResult, RepairTools
-from triplicate.client import WRITER_AWAITED
+from triplicate.autorecovery.open_ledger_view import (
+    awaits_writer,
+    confirmed_fragments,
+    doubt_of_replaced_disks,
+    last_stored,
+    view_open_ledger,
+)
+from triplicate.autorecovery.repair_tools import BookieStates, RepairedLedgers, RepairOutcome, RepairResult, RepairTools
 from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, ReadFailed, Unauthorized
 from triplicate.ledger import (
     Availability,
@@ -46,6 +51,7 @@ class RepairRun:
 
     Args:
         mark: of the ledger. One without bookies is for placement, as an auditor of BookKeeper makes it, too.
+        ledgers: has the ledger's metadata; None for the ledgers of the cluster.
 
     Attributes:
         entries, size_bytes: the entries copied so far, and their bytes with headers.
@@ -53,7 +59,7 @@ class RepairRun:
         moved: how many of them for the sake of placement.
     """
 
-    def __init__(self, tools: RepairTools, mark: UnderreplicatedLedger) -> None:
+    def __init__(self, tools: RepairTools, mark: UnderreplicatedLedger, ledgers: RepairedLedgers | None = None) -> None:
         self.entries = 0
         self.size_bytes = 0
         self.fragments = 0
@@ -67,7 +73,7 @@ class RepairRun:
         """Moves for the sake of placement so far, by the first entry of their segment."""
         self._refused: tuple[str, ...] = ()
         """Why copies that break a rule of placement could not be moved."""
-        self._ledgers = tools.client.metadata.ledgers
+        self._ledgers: RepairedLedgers = tools.client.metadata.ledgers if ledgers is None else ledgers
         self._rng = tools.client.host.entropy.stream("placement")
         self._unusable: dict[str, None] = {}
         """Targets that failed during this repair."""
@@ -94,7 +100,7 @@ class RepairRun:
             found = await self._ledgers.get(self._ledger_id)
             states = await self._states(found)
             lost = [bookie_id for bookie_id in self._missing if states.is_lost(bookie_id)]
-            has_writer = not _awaits_writer(found.value)
+            has_writer = not awaits_writer(found.value)
             self._fail_unknown(found.value, states, has_writer=has_writer)
             fragment = self._next(found.value, lost, has_writer=has_writer)
             if fragment is not None:
@@ -470,7 +476,7 @@ class RepairRun:
             except BadVersion:
                 self._tools.client.host.trace("autorecovery.metadata_conflict", ledger=self._ledger_id)
                 found = await self._ledgers.get(self._ledger_id)
-                has_writer = not _awaits_writer(found.value)
+                has_writer = not awaits_writer(found.value)
             else:
                 self.fragments += len(moves)
                 await self._look_again_at_replaced({target for _, target in moves})
@@ -582,8 +588,3 @@ def _log_of(metadata: LedgerMetadata) -> str:
     """The log that the ledger says it belongs to, for a message."""
     name = metadata.custom.get("log", b"")
     return f" of log {name.decode('utf-8', 'replace')}" if name else ""
-
-
-def _awaits_writer(metadata: LedgerMetadata) -> bool:
-    """Whether the ledger waits for its first writer, and so has no entries. See `Client.take_up`."""
-    return not metadata.is_closed and all(metadata.custom.get(name) == value for name, value in WRITER_AWAITED.items())

@@ -8,7 +8,7 @@ from triplicate.autorecovery.core.fragments import LedgerFragment
 from triplicate.autorecovery.core.ledger_copies import expected_fragments
 from triplicate.autorecovery.core.open_refill import LastStored
 from triplicate.autorecovery.core.writer_presence import OpenLedgerView
-from triplicate.client import BookieCopies, Client
+from triplicate.client import WRITER_AWAITED, BookieCopies, Client
 from triplicate.errors import BookieError, CorruptionError
 from triplicate.ledger import EntryCodec, LedgerMetadata, is_covered
 from triplicate.metadata import ClusterMetadata, Versioned, may_have_lost_entries
@@ -16,6 +16,11 @@ from triplicate.runtime import Clock, map_bounded
 
 VIEWS_AT_ONCE = 8
 """Bookies that are asked for their last entry at a time."""
+
+
+def awaits_writer(metadata: LedgerMetadata) -> bool:
+    """Whether the ledger waits for its first writer, and so has no entries. See `Client.take_up`."""
+    return not metadata.is_closed and all(metadata.custom.get(name) == value for name, value in WRITER_AWAITED.items())
 
 
 async def view_open_ledger(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.open_refill import OpenRefills
@@ -13,7 +14,7 @@ from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
 from triplicate.client import BookieCopies, Client
 from triplicate.config import AutorecoverySettings
 from triplicate.ledger import LedgerMetadata
-from triplicate.metadata import BookieServiceInfo
+from triplicate.metadata import BookieServiceInfo, Versioned
 
 HasLivingWriter = Callable[[LedgerMetadata], Awaitable[bool]]
 """Whether the writer of an open ledger is known to live, by something other than the ledger itself. Such a writer numbers its
@@ -85,6 +86,19 @@ class BookieStates:
     def shows_entries(self, bookie_id: str) -> bool:
         """Whether the last entry on a bookie says something of a ledger's writer: also on one that is leaving."""
         return (bookie_id in self.writable or bookie_id in self.readonly) and bookie_id not in self.in_limbo
+
+
+class RepairedLedgers(Protocol):
+    """The metadata that a repair reads and changes: `LedgerStore`, or `TrashedLedgerStore`."""
+
+    async def get(self, ledger_id: int) -> Versioned:
+        """Raises NoSuchLedger, FormatError, MetadataError."""
+
+    async def update(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> Versioned:
+        """Raises BadVersion: others have changed it since `version`. As `get`."""
+
+    async def refresh(self) -> None:
+        """Wait until reads see every earlier change."""
 
 
 @dataclass(frozen=True, slots=True)

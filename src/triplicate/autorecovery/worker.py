@@ -17,11 +17,18 @@ from triplicate.autorecovery.core.writer_presence import FirstViews
 from triplicate.autorecovery.ledger_check import mark_recorded_damage
 from triplicate.autorecovery.ledger_repair import RepairRun
 from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
-from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome, RepairResult, RepairTools, no_known_writers
+from triplicate.autorecovery.repair_tools import (
+    HasLivingWriter,
+    RepairedLedgers,
+    RepairOutcome,
+    RepairResult,
+    RepairTools,
+    no_known_writers,
+)
 from triplicate.client import BookieCopies, Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import CorruptionError, FormatError, LedgerError, NoSuchLedger, PeerError
-from triplicate.metadata import ReplicationLock
+from triplicate.metadata import ReplicationLock, TrashedLedgerStore, UnderreplicatedLedger
 from triplicate.runtime import fault_point, shielded
 
 
@@ -122,11 +129,29 @@ class ReplicationWorker:
             return LedgerRepair(ledger_id, RepairOutcome.LOCKED if is_marked else RepairOutcome.NOT_MARKED)
         return await self.repair_locked(lock)
 
+    async def repair_trashed(self, ledger_id: int, missing: tuple[str, ...]) -> LedgerRepair:
+        """Give a closed ledger in the trash its copies on other bookies, under the lock of its id.
+
+        Args:
+            missing: the bookies that are to be replaced.
+
+        Raises:
+            MetadataError: the metadata store failed.
+        """
+        lock = await self._marks.lock(ledger_id, self._name) or await self._marks.lock_unmarked(ledger_id, self._name)
+        if lock is None:
+            return LedgerRepair(ledger_id, RepairOutcome.LOCKED)
+        mark = UnderreplicatedLedger(ledger_id, missing, None, lock.mark.version)
+        try:
+            return await self._run(mark, TrashedLedgerStore(self._client.metadata.trash, self._client.metadata.ledgers))
+        finally:
+            await shielded(self._marks.release(lock))
+
     async def repair_locked(self, lock: ReplicationLock) -> LedgerRepair:
         """Repair a ledger that the caller has locked, and delete its mark, or release it. See `repair`."""
         is_held = True
         try:
-            repair = await self._repair(lock)
+            repair = await self._run(lock.mark, None)
             if repair.outcome is RepairOutcome.REPAIRED:
                 # `complete` releases the lock as well, in any case. Another task of this session may lock the ledger next.
                 is_held = False
@@ -151,19 +176,23 @@ class ReplicationWorker:
         """Delete the mark of a repaired ledger; False if it stays, or is made again because of damage that was recorded meanwhile."""
         return await self._marks.complete(lock) and not await mark_recorded_damage(self._client, lock.mark.ledger_id)
 
-    async def _repair(self, lock: ReplicationLock) -> LedgerRepair:
-        run = RepairRun(self._tools, lock.mark)
+    async def _run(self, mark: UnderreplicatedLedger, ledgers: RepairedLedgers | None) -> LedgerRepair:
+        run = RepairRun(self._tools, mark, ledgers)
         try:
             result = await run.repair()
         except NoSuchLedger:
-            # A deleted ledger needs no copies.
-            records = self._client.metadata.damaged_copies
-            record = await records.get(lock.mark.ledger_id)
-            if record is not None:
-                await records.delete(record)
+            # A deleted ledger needs no copies, and one that has left the trash is marked like any other.
+            if ledgers is None:
+                await self._forget_damage(mark.ledger_id)
             result = RepairResult(RepairOutcome.REPAIRED)
         except (LedgerError, PeerError, CorruptionError, FormatError) as error:
             result = RepairResult(RepairOutcome.FAILED, str(error))
         if run.moved:
             self._tools.metrics.ledgers_moved.inc()
-        return LedgerRepair(lock.mark.ledger_id, result.outcome, run.entries, run.size_bytes, run.fragments, result.reason)
+        return LedgerRepair(mark.ledger_id, result.outcome, run.entries, run.size_bytes, run.fragments, result.reason)
+
+    async def _forget_damage(self, ledger_id: int) -> None:
+        records = self._client.metadata.damaged_copies
+        record = await records.get(ledger_id)
+        if record is not None:
+            await records.delete(record)
