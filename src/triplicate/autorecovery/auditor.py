@@ -120,6 +120,7 @@ class Auditor:
             When to call it again, in seconds of the monotonic clock, unless the bookies or the settings change before; None if never.
         """
         if not await self._marks.is_enabled():
+            await self._end_absences()
             return None
         bookies = await self._metadata.bookies.registered()
         registered = bookies.names
@@ -177,6 +178,16 @@ class Auditor:
                 self._lost.resume(found.absent_s)
             self._recorded = frozenset(found.absent_s)
         self._has_resumed = True
+
+    async def _end_absences(self) -> None:
+        """While auto-recovery is disabled: bookies that are back are not absent any more. No absence begins."""
+        registered = (await self._metadata.bookies.registered()).names
+        if not self._has_resumed:
+            await self._resume(await self._delay_s())
+        self._lost.returned(registered)
+        self._metrics.lost_bookies.set(len(self._lost.waiting))
+        if self._lost.absences(self._clock.monotonic()).keys() != self._recorded:
+            await self.record_absences()
 
     async def record_absences(self) -> None:
         """Record how long the lost bookies are absent, for the auditor after this one. Raises MetadataError."""
