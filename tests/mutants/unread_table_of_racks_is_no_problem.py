@@ -1,4 +1,4 @@
-"""A table of racks that could not be read counts as empty, and nothing tells it."""
+"""A table of racks that could not be read counts as empty, without a problem."""
 
 from __future__ import annotations
 

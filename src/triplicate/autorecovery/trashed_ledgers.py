@@ -73,7 +73,7 @@ async def _is_moved(client: Client, ledger_id: int, leaving: Collection[str]) ->
     except NoSuchLedger:
         return False
     except FormatError:
-        return True  # The walk over the ledgers tells.
+        return True  # The walk over the ledgers finds it.
 
 
 def obstacles_in_trash(found: LeavingTrash, is_gone: Callable[[str], bool]) -> list[Obstacle]:

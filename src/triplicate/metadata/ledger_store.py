@@ -96,7 +96,7 @@ class LedgerStore:
         path, data = self._path(ledger_id), encode_metadata(metadata)
         operations: list[TreeOperation] = [CreateNode(path, data), *[SetData(path, b"")] * above_version, SetData(path, data)]
         if guard is not None:
-            operations.append(guard)  # The last one: that the ledger exists is told before.
+            operations.append(guard)  # The last one: an existing ledger is found before.
         attempts = Attempts(self._host)
         uncertain = False
         while True:

@@ -199,7 +199,7 @@ class Trash:
             try:
                 await self._tree.set(self._path(ledger_id), data, stat.version)
             except NoNode:
-                continue  # The next reading tells.
+                continue  # It has left the trash: the next reading finds that.
             except ConnectionLost as error:
                 uncertain = True
                 await attempts.again(error)
