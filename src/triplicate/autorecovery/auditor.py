@@ -23,6 +23,10 @@ from triplicate.runtime import TaskScope, sleep, timeout_at
 
 SETTLE_S = 2.0
 """Pause between a change of the registrations and the decision: bookies that are stopped or started together are judged together."""
+MARKS_COUNTED_EVERY_S = 60.0
+"""Time between two counts of the marked ledgers for the metrics, each of which reads all marks."""
+MARKS_COUNT_SHARE = 0.05
+"""Greatest share of the time that these counts take."""
 TIMES_READ_EVERY_S = 3600.0
 """Longest time until the times of the last checks are read again, since other processes may run checks, too."""
 
@@ -82,10 +86,12 @@ class Auditor:
             async with TaskScope("auditor") as scope:
                 scope.spawn(self._watch_bookies(), name="bookies")
                 scope.spawn(self._check_periodically(), name="checks")
+                scope.spawn(self._count_periodically(), name="marks")
                 if self._chore is not None and self._settings.log_copies_interval_s:
                     scope.spawn(self._do_chore(self._chore), name="chore")
         finally:
-            self._metrics.lost_bookies.set(0)
+            for gauge in (self._metrics.lost_bookies, self._metrics.marked_now, self._metrics.oldest_mark_s):
+                gauge.set(0)
 
     # Lost bookies.
 
@@ -120,6 +126,7 @@ class Auditor:
             When to call it again, in seconds of the monotonic clock, unless the bookies or the settings change before; None if never.
         """
         if not await self._marks.is_enabled():
+            await self._end_absences()
             return None
         bookies = await self._metadata.bookies.registered()
         registered = bookies.names
@@ -177,6 +184,16 @@ class Auditor:
                 self._lost.resume(found.absent_s)
             self._recorded = frozenset(found.absent_s)
         self._has_resumed = True
+
+    async def _end_absences(self) -> None:
+        """While auto-recovery is disabled: bookies that are back are not absent any more. No absence begins."""
+        registered = (await self._metadata.bookies.registered()).names
+        if not self._has_resumed:
+            await self._resume(await self._delay_s())
+        self._lost.returned(registered)
+        self._metrics.lost_bookies.set(len(self._lost.waiting))
+        if self._lost.absences(self._clock.monotonic()).keys() != self._recorded:
+            await self.record_absences()
 
     async def record_absences(self) -> None:
         """Record how long the lost bookies are absent, for the auditor after this one. Raises MetadataError."""
@@ -239,6 +256,32 @@ class Auditor:
             self._host.trace("autorecovery.check_time_unreadable", check=check.value, error=str(error))
             last_ms = None
         return seconds_until_check(self._clock.wall_us() // 1000, last_ms, interval_s, self._clock.monotonic() - self._elected_at)
+
+    # Marks.
+
+    async def _count_periodically(self) -> NoReturn:
+        while True:
+            began = self._clock.monotonic()
+            await self.count_marks()
+            took_s = self._clock.monotonic() - began
+            await sleep(self._clock, max(MARKS_COUNTED_EVERY_S, took_s / MARKS_COUNT_SHARE))
+
+    async def count_marks(self) -> None:
+        """Set the metrics of the marked ledgers, also while auto-recovery is disabled. A mark of a newer release counts without its age."""
+        marks, count, oldest_ms = self._marks.marks(), 0, None
+        while True:
+            try:
+                mark = await anext(marks)
+            except StopAsyncIteration:
+                break
+            except FormatError:
+                count += 1
+                continue
+            count += 1
+            since_ms = mark.created_ms if mark.ctime_ms is None else mark.ctime_ms
+            oldest_ms = since_ms if oldest_ms is None else min(oldest_ms, since_ms)
+        self._metrics.marked_now.set(count)
+        self._metrics.oldest_mark_s.set(0 if oldest_ms is None else max(0.0, self._clock.wall_us() / 1e6 - oldest_ms / 1e3))
 
     # Chores.
 

@@ -17,6 +17,12 @@ class AuditorMetrics:
         self.is_auditor = registry.gauge("auditor_is_elected", "1 while this process is the auditor.")
         self.elections = registry.counter("auditor_election_attempts", "Elections in which this process was a candidate.")
         self.lost_bookies = registry.gauge("auditor_lost_bookies", "Lost bookies that wait for their audit.")
+        self.marked_now = registry.gauge(
+            "triplicate_underreplicated_ledgers", "Ledgers that are marked as under-replicated, as the auditor has counted them."
+        )
+        self.oldest_mark_s = registry.gauge(
+            "triplicate_underreplicated_oldest_seconds", "Age of the oldest mark of an under-replicated ledger at that time; 0 without one."
+        )
         self.delayed = registry.counter("auditor_NUM_BOOKIE_AUDITS_DELAYED", "Lost bookies whose audit was delayed.")
         self.cancelled = registry.counter("auditor_NUM_DELAYED_BOOKIE_AUDITS_CANCELLED", "Lost bookies that returned before their audit.")
         self.marked = registry.counter(

@@ -9,7 +9,7 @@ Source: BookKeeper `BookKeeperAdmin.decommissionBookie`, which requires that the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -22,6 +22,7 @@ from triplicate.autorecovery.free_disk import room_on
 from triplicate.autorecovery.ledger_walk import WalkedLedger, walk_ledgers
 from triplicate.autorecovery.recovery_pass import LedgerNeed, need_of, unreadable_text
 from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome, no_known_writers
+from triplicate.autorecovery.trashed_ledgers import leaving_trash, obstacles_in_trash
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
 from triplicate.client import BookieCopies, Client
 from triplicate.config import AutorecoverySettings
@@ -149,6 +150,8 @@ class _Decommission:
         self._leaving = leaving
         self._settings = settings
         self._stall_s = stall_s
+        self._trashed: frozenset[int] = frozenset()
+        """Ledgers of the last round that are in the trash, and are moved there."""
         self._ledgers: dict[int, None] = {}
         """Ledgers of which this process moved a fragment."""
         self._entries = 0
@@ -180,19 +183,22 @@ class _Decommission:
         named: dict[str, None] = {}
         refused: list[RefusedSegment] = []
         needs: list[LedgerNeed] = []
+
+        async def judge(ledger_id: int, metadata: LedgerMetadata) -> None:
+            quorum, missing = metadata.write_quorum, self._missing(metadata)
+            if quorum not in rules:
+                rules[quorum] = await self._rules(quorum, registered)
+            refused.extend(check.add(ledger_id, metadata, rules[quorum]))
+            named.update(dict.fromkeys(missing))
+            if missing:
+                needs.append(need_of(ledger_id, metadata, missing))
+
         async with aclosing(walk_ledgers(self._client)) as ledgers:
             async for ledger in ledgers:
-                metadata = ledger.metadata
-                if metadata is None:
-                    continue  # The verdict names it.
-                quorum = metadata.write_quorum
-                if quorum not in rules:
-                    rules[quorum] = await self._rules(quorum, registered)
-                refused += check.add(ledger.ledger_id, metadata, rules[quorum])
-                missing = self._missing(metadata)
-                named |= dict.fromkeys(missing)
-                if missing:
-                    needs.append(need_of(ledger.ledger_id, metadata, missing))
+                if ledger.metadata is not None:  # Otherwise the verdict names it.
+                    await judge(ledger.ledger_id, ledger.metadata)
+        for trashed in (await leaving_trash(self._client, self._leaving)).movable:
+            await judge(trashed.ledger_id, trashed.metadata)
         known = {*await self._metadata.cookies.bookie_ids(), *requested, *named}
         unknown = [name for name in self._leaving if name not in known and name not in registered]
         if unknown:
@@ -268,7 +274,7 @@ class _Decommission:
             await sleep(clock, POLL_S)
 
     async def _named_by(self) -> tuple[LedgerNeed, ...]:
-        """The ledgers that name the bookies now."""
+        """The ledgers that name the bookies now, also in the trash."""
         writable = [name for name in await self._metadata.bookies.writable() if name in self._leaving]
         if writable:
             raise _kept(writable)
@@ -279,20 +285,26 @@ class _Decommission:
                 missing = () if ledger.metadata is None else self._missing(ledger.metadata)
                 if ledger.metadata is not None and missing:
                     needs.append(need_of(ledger.ledger_id, ledger.metadata, missing))
+        live = {need.ledger_id for need in needs}
+        trashed = [one for one in (await leaving_trash(self._client, self._leaving)).movable if one.ledger_id not in live]
+        needs += [need_of(one.ledger_id, one.metadata, self._missing(one.metadata)) for one in trashed]
+        self._trashed = frozenset(one.ledger_id for one in trashed)
         self.progress.find(needs)
         return tuple(needs)
 
     async def _move(self, worker: ReplicationWorker, needs: Sequence[LedgerNeed]) -> tuple[Obstacle, ...]:
         """Mark the ledgers and repair each once; return what stays."""
         for need in needs:
-            await self._metadata.under_replication.mark(need.ledger_id, need.missing)
+            if need.ledger_id not in self._trashed:
+                await self._metadata.under_replication.mark(need.ledger_id, need.missing)
         return await self._repair(worker, [need.ledger_id for need in needs])
 
     async def _repair(self, worker: ReplicationWorker, ledger_ids: Sequence[int]) -> tuple[Obstacle, ...]:
         async def repair(ledger_id: int) -> LedgerRepair:
             self.progress.begin(ledger_id)
             try:
-                return await worker.repair(ledger_id)
+                is_trashed = ledger_id in self._trashed
+                return await (worker.repair_trashed(ledger_id, self._leaving) if is_trashed else worker.repair(ledger_id))
             finally:
                 self.progress.end(ledger_id)
 
@@ -333,12 +345,19 @@ class _Decommission:
                     await self._collect(await map_bounded(examine, chunk, most=LEDGERS_AT_ONCE, name="verdict"), obstacles, lacking)
                     chunk = []
         await self._collect(await map_bounded(examine, chunk, most=LEDGERS_AT_ONCE, name="verdict"), obstacles, lacking)
+        # Read behind the walk: a ledger that the walk did not see was in the trash before or is there now.
+        obstacles += obstacles_in_trash(await leaving_trash(self._client, self._leaving), await self._is_gone(registered))
         if lacking:
             failed = await self._repair(worker, lacking)
             known = {obstacle.ledger_id for obstacle in failed}
             obstacles += failed
             obstacles += [Obstacle(one, "bookies lacked copies, which were made again", True) for one in lacking if one not in known]
         return tuple(obstacles)
+
+    async def _is_gone(self, registered: RegisteredBookies) -> Callable[[str], bool]:
+        """Whether a bookie has left the cluster, or does so now."""
+        cookies = frozenset(await self._metadata.cookies.bookie_ids())
+        return lambda name: name in self._leaving or (name not in cookies and name not in registered)
 
     async def _collect(self, findings: Sequence[_Findings], obstacles: list[Obstacle], lacking: list[int]) -> None:
         for found in findings:

@@ -13,14 +13,18 @@ from itertools import islice
 from triplicate.autorecovery.core.fragments import LedgerFragment, awaits_recovery, lacking_fragments, missing_runs, with_copies_moved
 from triplicate.autorecovery.core.ledger_copies import damaged_fragments, expected_fragments
 from triplicate.autorecovery.core.misplaced_copies import misplaced_copies
-from triplicate.autorecovery.core.open_refill import LastStored
 from triplicate.autorecovery.core.writer_presence import WriterPresence, writer_presence
 from triplicate.autorecovery.entry_finder import EntryFinder
 from triplicate.autorecovery.ledger_copier import CopyJob, LedgerCopier
-from triplicate.autorecovery.open_ledger_view import VIEWS_AT_ONCE, doubt_of_replaced_disks, view_open_ledger
-from triplicate.autorecovery.repair_tools import BookieStates, RepairOutcome, RepairResult, RepairTools
-from triplicate.client import WRITER_AWAITED
-from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, Unauthorized
+from triplicate.autorecovery.open_ledger_view import (
+    awaits_writer,
+    confirmed_fragments,
+    doubt_of_replaced_disks,
+    last_stored,
+    view_open_ledger,
+)
+from triplicate.autorecovery.repair_tools import BookieStates, RepairedLedgers, RepairOutcome, RepairResult, RepairTools
+from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, ReadFailed, Unauthorized
 from triplicate.ledger import (
     Availability,
     EntryCodec,
@@ -31,8 +35,8 @@ from triplicate.ledger import (
     replace_bookies,
     with_bookies,
 )
-from triplicate.metadata import Versioned, may_have_lost_entries
-from triplicate.runtime import fault_point, map_bounded
+from triplicate.metadata import UnderreplicatedLedger, Versioned, may_have_lost_entries
+from triplicate.runtime import fault_point
 
 MOVES_PER_POSITION = 2
 """How often the copies of one position are moved in one repair for the sake of placement, on average over a segment."""
@@ -46,7 +50,8 @@ class RepairRun:
     """One repair of one locked ledger.
 
     Args:
-        missing: the bookies that the mark names. A mark without bookies is one for placement, as an auditor of BookKeeper makes it, too.
+        mark: of the ledger. One without bookies is for placement, as an auditor of BookKeeper makes it, too.
+        ledgers: has the ledger's metadata; None for the ledgers of the cluster.
 
     Attributes:
         entries, size_bytes: the entries copied so far, and their bytes with headers.
@@ -54,20 +59,21 @@ class RepairRun:
         moved: how many of them for the sake of placement.
     """
 
-    def __init__(self, tools: RepairTools, ledger_id: int, missing: tuple[str, ...]) -> None:
+    def __init__(self, tools: RepairTools, mark: UnderreplicatedLedger, ledgers: RepairedLedgers | None = None) -> None:
         self.entries = 0
         self.size_bytes = 0
         self.fragments = 0
         self.moved = 0
         self._tools = tools
-        self._ledger_id = ledger_id
-        self._missing = dict.fromkeys((*missing, *sorted(tools.leaving)))
-        self._moves_misplaced = tools.moves_misplaced or not missing
+        self._ledger_id = mark.ledger_id
+        self._marked_ms = mark.created_ms
+        self._missing = dict.fromkeys((*mark.missing, *sorted(tools.leaving)))
+        self._moves_misplaced = tools.moves_misplaced or not mark.missing
         self._moves: dict[int, int] = {}
         """Moves for the sake of placement so far, by the first entry of their segment."""
         self._refused: tuple[str, ...] = ()
         """Why copies that break a rule of placement could not be moved."""
-        self._ledgers = tools.client.metadata.ledgers
+        self._ledgers: RepairedLedgers = tools.client.metadata.ledgers if ledgers is None else ledgers
         self._rng = tools.client.host.entropy.stream("placement")
         self._unusable: dict[str, None] = {}
         """Targets that failed during this repair."""
@@ -94,7 +100,7 @@ class RepairRun:
             found = await self._ledgers.get(self._ledger_id)
             states = await self._states(found)
             lost = [bookie_id for bookie_id in self._missing if states.is_lost(bookie_id)]
-            has_writer = not _awaits_writer(found.value)
+            has_writer = not awaits_writer(found.value)
             self._fail_unknown(found.value, states, has_writer=has_writer)
             fragment = self._next(found.value, lost, has_writer=has_writer)
             if fragment is not None:
@@ -106,7 +112,7 @@ class RepairRun:
                 continue
             if self._moves_misplaced and await self._move_misplaced(found, states):
                 continue
-            lost += states.in_limbo
+            lost += [*states.in_limbo, *await self._complete_open(found.value, states)]
             if not has_writer or not awaits_recovery(found.value, lost):
                 return self._result()
             presence = await self._presence(found.value, [bookie_id for bookie_id in lost if not states.shows_entries(bookie_id)])
@@ -323,7 +329,7 @@ class RepairRun:
         if (await self._ledgers.get(self._ledger_id)).version != found.version or metadata.state is not LedgerState.OPEN:
             return False
         if bookie_id in metadata.last_segment.ensemble:
-            answers = await self._last_stored(metadata, bookie_id)
+            answers = await last_stored(self._tools.copies, self._codec(metadata), metadata, bookie_id)
             bound.begin(metadata.last_segment, bookie_id, metadata.write_quorum, metadata.ack_quorum, answers)
             bound.observe(answers)
             if bound.end is None:
@@ -336,21 +342,6 @@ class RepairRun:
     async def _is_written_in_order(self, metadata: LedgerMetadata) -> bool:
         """Whether the ledger's writer numbers its entries itself. The metadata do not say it, so only a known writer counts."""
         return await self._tools.has_living_writer(metadata)
-
-    async def _last_stored(self, metadata: LedgerMetadata, besides: str) -> dict[str, LastStored]:
-        """The last entries on the bookies of the last segment that answer, without one bookie."""
-        codec, copies = self._codec(metadata), self._tools.copies
-
-        async def ask(bookie_id: str) -> LastStored | None:
-            try:
-                last = await copies.last_entry(codec, bookie_id)
-            except (BookieError, CorruptionError):
-                return None
-            return LastStored(-1, -1) if last is None else LastStored(last.entry_id, last.last_add_confirmed)
-
-        others = [bookie_id for bookie_id in metadata.last_segment.ensemble if bookie_id != besides]
-        found = await map_bounded(ask, others, most=VIEWS_AT_ONCE, name=f"last entries of ledger {self._ledger_id}")
-        return {bookie_id: last for bookie_id, last in zip(others, found, strict=True) if last is not None}
 
     async def _replace_damaged(self, found: Versioned, states: BookieStates, *, has_writer: bool) -> bool:
         """Replace the copies that are recorded as damaged, or were found damaged in this repair, on their bookies.
@@ -485,7 +476,7 @@ class RepairRun:
             except BadVersion:
                 self._tools.client.host.trace("autorecovery.metadata_conflict", ledger=self._ledger_id)
                 found = await self._ledgers.get(self._ledger_id)
-                has_writer = not _awaits_writer(found.value)
+                has_writer = not awaits_writer(found.value)
             else:
                 self.fragments += len(moves)
                 await self._look_again_at_replaced({target for _, target in moves})
@@ -512,13 +503,40 @@ class RepairRun:
             return WriterPresence.ALIVE
         self._tools.client.host.trace("autorecovery.view", ledger=self._ledger_id)
         present = await view_open_ledger(self._ledger_id, metadata, self._tools.copies, self._tools.client.host.clock, silent)
-        first = self._tools.views.setdefault(self._ledger_id, present)
+        first = self._tools.views.first(self._ledger_id, self._marked_ms, present)
         presence = writer_presence(first, present, self._tools.settings.open_ledger_grace_s)
         if presence is WriterPresence.ALIVE:
-            self._tools.views[self._ledger_id] = present
+            self._tools.views.renew(self._ledger_id, self._marked_ms, present)
         if presence is WriterPresence.GONE:
             self._tools.client.host.trace("autorecovery.writer_gone", ledger=self._ledger_id, state=metadata.state.name.lower())
         return presence
+
+    @fault_point("autorecovery.complete_open")
+    async def _complete_open(self, metadata: LedgerMetadata, states: BookieStates) -> list[str]:
+        """Copy what they lack of the confirmed entries to bookies of the mark that are in the last segment of an open ledger.
+
+        Returns:
+            The bookies that must leave the segment instead: they accept no copies, or it is not known what they lack.
+        """
+        own = [bookie_id for bookie_id in self._missing if not states.is_lost(bookie_id) and bookie_id not in states.in_limbo]
+        present = [bookie_id for bookie_id in own if not metadata.is_closed and bookie_id in metadata.last_segment.ensemble]
+        left: list[str] = []
+        try:
+            fragments = await confirmed_fragments(self._tools.client, self._ledger_id, metadata, present) if present else []
+            for fragment in fragments:
+                if states.is_unknown(fragment.bookie_id):
+                    self._fail_unreadable(fragment, states)
+                    continue
+                stored = (await self._finder(metadata).find(fragment.bookie_id, [fragment])).good
+                if next(missing_runs(fragment, stored), None) is None:
+                    continue
+                if fragment.bookie_id not in states.writable:
+                    left.append(fragment.bookie_id)
+                elif await self._copy(metadata, CopyJob(fragment, stored, fragment.bookie_id, frozenset())):
+                    self.fragments += 1
+        except (BookieError, ReadFailed):
+            return present
+        return left
 
     @fault_point("autorecovery.recover")
     async def _recover(self, metadata: LedgerMetadata) -> None:
@@ -527,7 +545,7 @@ class RepairRun:
         segments = reader.metadata.segments[len(metadata.segments) - 1 :]
         await reader.aclose()
         self._recovered = dict.fromkeys(bookie_id for segment in segments for bookie_id in segment.ensemble)
-        self._tools.views.pop(self._ledger_id, None)
+        self._tools.views.drop(self._ledger_id)
 
     # Helpers.
 
@@ -570,8 +588,3 @@ def _log_of(metadata: LedgerMetadata) -> str:
     """The log that the ledger says it belongs to, for a message."""
     name = metadata.custom.get("log", b"")
     return f" of log {name.decode('utf-8', 'replace')}" if name else ""
-
-
-def _awaits_writer(metadata: LedgerMetadata) -> bool:
-    """Whether the ledger waits for its first writer, and so has no entries. See `Client.take_up`."""
-    return not metadata.is_closed and all(metadata.custom.get(name) == value for name, value in WRITER_AWAITED.items())

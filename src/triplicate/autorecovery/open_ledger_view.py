@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from triplicate.autorecovery.core.fragments import LedgerFragment
+from triplicate.autorecovery.core.ledger_copies import expected_fragments
+from triplicate.autorecovery.core.open_refill import LastStored
 from triplicate.autorecovery.core.writer_presence import OpenLedgerView
-from triplicate.client import BookieCopies
+from triplicate.client import WRITER_AWAITED, BookieCopies, Client
 from triplicate.errors import BookieError, CorruptionError
 from triplicate.ledger import EntryCodec, LedgerMetadata, is_covered
 from triplicate.metadata import ClusterMetadata, Versioned, may_have_lost_entries
@@ -13,6 +16,11 @@ from triplicate.runtime import Clock, map_bounded
 
 VIEWS_AT_ONCE = 8
 """Bookies that are asked for their last entry at a time."""
+
+
+def awaits_writer(metadata: LedgerMetadata) -> bool:
+    """Whether the ledger waits for its first writer, and so has no entries. See `Client.take_up`."""
+    return not metadata.is_closed and all(metadata.custom.get(name) == value for name, value in WRITER_AWAITED.items())
 
 
 async def view_open_ledger(
@@ -45,6 +53,37 @@ async def view_open_ledger(
         clock.monotonic(),
         is_covered(unknown, len(segment.ensemble), metadata.write_quorum, metadata.ack_quorum),
     )
+
+
+async def last_stored(copies: BookieCopies, codec: EntryCodec, metadata: LedgerMetadata, besides: str) -> dict[str, LastStored]:
+    """The last entries on the bookies of the last segment that answer, without one bookie."""
+
+    async def ask(bookie_id: str) -> LastStored | None:
+        try:
+            last = await copies.last_entry(codec, bookie_id)
+        except (BookieError, CorruptionError):
+            return None
+        return LastStored(-1, -1) if last is None else LastStored(last.entry_id, last.last_add_confirmed)
+
+    others = [bookie_id for bookie_id in metadata.last_segment.ensemble if bookie_id != besides]
+    found = await map_bounded(ask, others, most=VIEWS_AT_ONCE, name=f"last entries of ledger {codec.ledger_id}")
+    return {bookie_id: last for bookie_id, last in zip(others, found, strict=True) if last is not None}
+
+
+async def confirmed_fragments(
+    client: Client, ledger_id: int, metadata: LedgerMetadata, bookie_ids: Collection[str]
+) -> list[LedgerFragment]:
+    """The fragments of some bookies in the last segment of an open ledger, and in those that follow by now, up to the last-add-confirmed.
+
+    Raises:
+        ReadFailed: too few bookies answered to know it. NoSuchLedger: the ledger was deleted. Unauthorized: the metadata has no password.
+    """
+    async with await client.open(ledger_id, password=metadata.password) as reader:
+        return [
+            fragment
+            for fragment in expected_fragments(reader.metadata, reader.last_add_confirmed)
+            if fragment.bookie_id in bookie_ids and fragment.first_entry_id >= metadata.last_segment.first_entry_id
+        ]
 
 
 async def doubt_of_replaced_disks(cluster: ClusterMetadata, ledger_id: int, found: Versioned) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.open_refill import OpenRefills
-from triplicate.autorecovery.core.writer_presence import OpenLedgerView
+from triplicate.autorecovery.core.writer_presence import FirstViews
 from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
 from triplicate.client import BookieCopies, Client
 from triplicate.config import AutorecoverySettings
 from triplicate.ledger import LedgerMetadata
-from triplicate.metadata import BookieServiceInfo
+from triplicate.metadata import BookieServiceInfo, Versioned
 
 HasLivingWriter = Callable[[LedgerMetadata], Awaitable[bool]]
 """Whether the writer of an open ledger is known to live, by something other than the ledger itself. Such a writer numbers its
@@ -87,6 +88,19 @@ class BookieStates:
         return (bookie_id in self.writable or bookie_id in self.readonly) and bookie_id not in self.in_limbo
 
 
+class RepairedLedgers(Protocol):
+    """The metadata that a repair reads and changes: `LedgerStore`, or `TrashedLedgerStore`."""
+
+    async def get(self, ledger_id: int) -> Versioned:
+        """Raises NoSuchLedger, FormatError, MetadataError."""
+
+    async def update(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> Versioned:
+        """Raises BadVersion: others have changed it since `version`. As `get`."""
+
+    async def refresh(self) -> None:
+        """Wait until reads see every earlier change."""
+
+
 @dataclass(frozen=True, slots=True)
 class RepairTools:
     """The objects that the repairs of one worker share.
@@ -94,7 +108,7 @@ class RepairTools:
     Args:
         leaving: bookies that are to be replaced although they may be registered, in addition to those that are being decommissioned.
         has_living_writer: a ledger for which this is true is not fenced.
-        views: the first view of each open ledger whose grace period runs, by ledger id.
+        views: the first view of each open ledger whose grace period runs.
         copied: called with the bytes of entries that were copied.
         open_refills: of a refill, which also copies the entries of open ledgers back; None for other repairs.
         moves_misplaced: whether every repair also moves copies that break the rules of placement, and not only that of a mark without
@@ -108,7 +122,7 @@ class RepairTools:
     metrics: RecoveryMetrics
     leaving: frozenset[str]
     has_living_writer: HasLivingWriter
-    views: dict[int, OpenLedgerView]
+    views: FirstViews
     copied: Callable[[int], None]
     open_refills: OpenRefills | None = None
     moves_misplaced: bool = False

@@ -13,14 +13,22 @@ from dataclasses import dataclass, replace
 
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.open_refill import OpenRefills
+from triplicate.autorecovery.core.writer_presence import FirstViews
 from triplicate.autorecovery.ledger_check import mark_recorded_damage
 from triplicate.autorecovery.ledger_repair import RepairRun
 from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
-from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome, RepairResult, RepairTools, no_known_writers
+from triplicate.autorecovery.repair_tools import (
+    HasLivingWriter,
+    RepairedLedgers,
+    RepairOutcome,
+    RepairResult,
+    RepairTools,
+    no_known_writers,
+)
 from triplicate.client import BookieCopies, Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import CorruptionError, FormatError, LedgerError, NoSuchLedger, PeerError
-from triplicate.metadata import ReplicationLock
+from triplicate.metadata import ReplicationLock, TrashedLedgerStore, UnderreplicatedLedger
 from triplicate.runtime import fault_point, shielded
 
 
@@ -94,7 +102,7 @@ class ReplicationWorker:
             metrics,
             leaving,
             has_living_writer,
-            {},
+            FirstViews(),
             copied,
             open_refills=open_refills,
             moves_misplaced=moves_misplaced,
@@ -102,8 +110,8 @@ class ReplicationWorker:
 
     def grace_ends_at(self, ledger_id: int) -> float:
         """When the grace period of an open ledger ends, in seconds of the monotonic clock; 0 if none runs."""
-        view = self._tools.views.get(ledger_id)
-        return 0.0 if view is None else view.seen_at + self._tools.settings.open_ledger_grace_s
+        seen_at = self._tools.views.seen_at(ledger_id)
+        return 0.0 if seen_at is None else seen_at + self._tools.settings.open_ledger_grace_s
 
     async def repair(self, ledger_id: int) -> LedgerRepair:
         """Lock a marked ledger, repair it, and delete its mark, or release it.
@@ -116,14 +124,34 @@ class ReplicationWorker:
         lock = await self._marks.lock(ledger_id, self._name)
         if lock is None:
             is_marked = await self._marks.get(ledger_id) is not None
+            if not is_marked:
+                self._tools.views.drop(ledger_id)
             return LedgerRepair(ledger_id, RepairOutcome.LOCKED if is_marked else RepairOutcome.NOT_MARKED)
         return await self.repair_locked(lock)
+
+    async def repair_trashed(self, ledger_id: int, missing: tuple[str, ...]) -> LedgerRepair:
+        """Give a closed ledger in the trash its copies on other bookies, under the lock of its id.
+
+        Args:
+            missing: the bookies that are to be replaced.
+
+        Raises:
+            MetadataError: the metadata store failed.
+        """
+        lock = await self._marks.lock(ledger_id, self._name) or await self._marks.lock_unmarked(ledger_id, self._name)
+        if lock is None:
+            return LedgerRepair(ledger_id, RepairOutcome.LOCKED)
+        mark = UnderreplicatedLedger(ledger_id, missing, None, lock.mark.version)
+        try:
+            return await self._run(mark, TrashedLedgerStore(self._client.metadata.trash, self._client.metadata.ledgers))
+        finally:
+            await shielded(self._marks.release(lock))
 
     async def repair_locked(self, lock: ReplicationLock) -> LedgerRepair:
         """Repair a ledger that the caller has locked, and delete its mark, or release it. See `repair`."""
         is_held = True
         try:
-            repair = await self._repair(lock)
+            repair = await self._run(lock.mark, None)
             if repair.outcome is RepairOutcome.REPAIRED:
                 # `complete` releases the lock as well, in any case. Another task of this session may lock the ledger next.
                 is_held = False
@@ -133,7 +161,7 @@ class ReplicationWorker:
             if is_held:
                 await shielded(self._marks.release(lock))
         if repair.outcome in (RepairOutcome.REPAIRED, RepairOutcome.MARKED_AGAIN):
-            self._tools.views.pop(lock.mark.ledger_id, None)
+            self._tools.views.drop(lock.mark.ledger_id)
         if repair.fragments:
             self._tools.metrics.ledgers_replicated.inc()
         if repair.outcome is RepairOutcome.FAILED:
@@ -148,19 +176,23 @@ class ReplicationWorker:
         """Delete the mark of a repaired ledger; False if it stays, or is made again because of damage that was recorded meanwhile."""
         return await self._marks.complete(lock) and not await mark_recorded_damage(self._client, lock.mark.ledger_id)
 
-    async def _repair(self, lock: ReplicationLock) -> LedgerRepair:
-        run = RepairRun(self._tools, lock.mark.ledger_id, lock.mark.missing)
+    async def _run(self, mark: UnderreplicatedLedger, ledgers: RepairedLedgers | None) -> LedgerRepair:
+        run = RepairRun(self._tools, mark, ledgers)
         try:
             result = await run.repair()
         except NoSuchLedger:
-            # A deleted ledger needs no copies.
-            records = self._client.metadata.damaged_copies
-            record = await records.get(lock.mark.ledger_id)
-            if record is not None:
-                await records.delete(record)
+            # A deleted ledger needs no copies, and one that has left the trash is marked like any other.
+            if ledgers is None:
+                await self._forget_damage(mark.ledger_id)
             result = RepairResult(RepairOutcome.REPAIRED)
         except (LedgerError, PeerError, CorruptionError, FormatError) as error:
             result = RepairResult(RepairOutcome.FAILED, str(error))
         if run.moved:
             self._tools.metrics.ledgers_moved.inc()
-        return LedgerRepair(lock.mark.ledger_id, result.outcome, run.entries, run.size_bytes, run.fragments, result.reason)
+        return LedgerRepair(mark.ledger_id, result.outcome, run.entries, run.size_bytes, run.fragments, result.reason)
+
+    async def _forget_damage(self, ledger_id: int) -> None:
+        records = self._client.metadata.damaged_copies
+        record = await records.get(ledger_id)
+        if record is not None:
+            await records.delete(record)

@@ -76,6 +76,9 @@ class ClusterPlacement:
         self._free_disk = FreeDisk(host, pool, scope, settings.placement_disk_interval_s)
         self._table = LocationTable()
         self._table_due = 0.0
+        self._table_failure = ""
+        """Why the table was never read; empty if it was. A table that was read before stays in use."""
+        self._has_table = False
         self._elsewhere: dict[str, BookieServiceInfo] = {}
         """A bookie that is away, on another machine than those that are known; empty if there is none."""
         self._elsewhere_due = 0.0
@@ -127,8 +130,9 @@ class ClusterPlacement:
         await self._read_table()
         await self._script.resolve(bookie.host for bookie in bookies)
         found = resolve_sites(bookies, self._table.locations, self._script.locations, free_bytes)
-        if self._script.failure:
-            found = replace(found, problems=(*found.problems, self._script.failure))
+        failures = tuple(filter(None, (self._table_failure, self._script.failure)))
+        if failures:
+            found = replace(found, problems=(*found.problems, *failures))
         if found.problems != self._problems:
             self._problems = found.problems
             for problem in found.problems:
@@ -232,4 +236,9 @@ class ClusterPlacement:
             async with timeout_at(now + TABLE_LIMIT_S):
                 self._table = await self._metadata.network_locations.read()
         except (MetadataError, TimeoutError) as error:
-            self._host.trace("client.locations_unknown", error=str(error) or f"no answer within {TABLE_LIMIT_S:g} s")
+            reason = str(error) or f"no answer within {TABLE_LIMIT_S:g} s"
+            self._host.trace("client.locations_unknown", error=reason)
+            if not self._has_table:
+                self._table_failure = f"the table of racks could not be read: {reason}"
+        else:
+            self._has_table, self._table_failure = True, ""

@@ -26,7 +26,9 @@ class LocationScript:
         self.locations: dict[str, str] = {}
         """By machine, as the program printed them."""
         self.failure = ""
-        """Why the last call failed; empty if it did not."""
+        """Why machines of the last `resolve` have no answer, or only an old one; empty if all have a new one."""
+        self._failures: dict[str, str] = {}
+        """Why the last call for a machine failed, by machine."""
         self._host = host
         self._path = path
         self._limit_s = limit_s
@@ -37,10 +39,13 @@ class LocationScript:
         """Call the program for the machines whose answers are missing or old. A failure is traced, and the last answers stay."""
         if not self._path:
             return
-        now = self._host.clock.monotonic()
-        due = [machine for machine in sorted(set(machines)) if self._expires.get(machine, 0.0) <= now]
+        now, wanted = self._host.clock.monotonic(), set(machines)
+        due = [machine for machine in sorted(wanted) if self._expires.get(machine, 0.0) <= now]
         for first in range(0, len(due), ARGUMENTS_MAXIMUM):
             await self._call(due[first : first + ARGUMENTS_MAXIMUM])
+        # Machines are asked in groups, so one of several calls may have failed, and at another time.
+        reasons = dict.fromkeys(self._failures[machine] for machine in sorted(wanted) if machine in self._failures)
+        self.failure = "; ".join(reasons)
 
     async def _call(self, machines: list[str]) -> None:
         expires_s = KNOWN_S
@@ -53,10 +58,12 @@ class LocationScript:
             if len(words) != len(machines):
                 raise OSError(f"{self._path} printed {len(words)} locations for {len(machines)} machines")
         except OSError as error:
-            self.failure, expires_s = f"placement_script: {error}", RETRY_S
+            expires_s = RETRY_S
+            self._failures.update(dict.fromkeys(machines, f"placement_script: {error}"))
             self._host.trace("client.placement_script_failed", error=str(error), machines=",".join(machines))
         else:
-            self.failure = ""
+            for machine in machines:
+                self._failures.pop(machine, None)
             self.locations.update(zip(machines, words, strict=True))
         now = self._host.clock.monotonic()
         self._expires.update(dict.fromkeys(machines, now + expires_s))

@@ -1,6 +1,7 @@
-"""Where this client is, and how far from it the bookies are. With ``network_location`` empty, nothing is read and no bookie is preferred.
+"""Where this client is, how far from it the bookies are, and which of them are away.
 
-The distances are read when the first ledger is opened, and then in the background while there are reads.
+The distances are read when the first ledger is opened, and then in the background while there are reads. With ``network_location`` empty,
+no bookie is preferred. Only the names of the registered bookies are read then, and not before the client is half a minute old.
 
 Source: BookKeeper `TopologyAwareEnsemblePlacementPolicy.createDummyLocalBookieNode`.
 """
@@ -42,12 +43,14 @@ class NearBookies:
         self.own: NetworkLocation | None = parse_location(wanted) if wanted.startswith("/") else None
         """Where this client is, as far as it is known."""
         self._host = host
+        self._metadata = metadata
         self._bookies = metadata.bookies
         self._scope = scope
         self._placement = placement
         self._machine = "" if self.own is not None else wanted
         self._order = order
-        self._due = 0.0 if wanted else float("inf")
+        self._wanted = wanted
+        self._due = 0.0 if wanted else host.clock.monotonic() + DISTANCES_AGE_S
         self._is_first = bool(wanted)
 
     async def prepare(self) -> None:
@@ -62,7 +65,19 @@ class NearBookies:
         now = self._host.clock.monotonic()
         if now >= self._due and not self._scope.closing:
             self._due = now + DISTANCES_AGE_S
-            self._scope.spawn(self._read(READ_LIMIT_S), name="distances of bookies")
+            read = self._read(READ_LIMIT_S) if self._wanted else self._read_names(READ_LIMIT_S)
+            self._scope.spawn(read, name="distances of bookies")
+
+    async def _read_names(self, limit_s: float) -> None:
+        """Find the bookies that are away: they have a cookie or were registered before, and are not registered now."""
+        try:
+            async with timeout_at(self._host.clock.monotonic() + limit_s):
+                known = [*self._bookies.known(), *await self._metadata.cookies.bookie_ids()]
+                registered = await self._bookies.registered_ids()
+        except (MetadataError, TimeoutError) as error:
+            self._unknown(error, limit_s)
+            return
+        self._order.miss(frozenset(known) - registered if registered else frozenset())
 
     async def _read(self, limit_s: float) -> None:
         try:
@@ -74,14 +89,18 @@ class NearBookies:
                 infos = {**before, **readonly, **writable}
                 found = await self._placement.locate(infos, client_machine=self._machine)
         except (MetadataError, TimeoutError) as error:
-            # The last distances stay in use.
-            self._due = self._host.clock.monotonic() + RETRY_S
-            self._host.trace("client.distances_unknown", error=str(error) or f"no answer within {limit_s:g} s")
+            self._unknown(error, limit_s)
             return
         if self._machine:
             self.own = found.sites[CLIENT].location
         if self.own is None or self.own == DEFAULT_LOCATION:
             self._order.locate({})
+            await self._read_names(limit_s)
             return
         distances: dict[str, Distance] = {bookie_id: distance_between(self.own, found.sites[bookie_id].location) for bookie_id in infos}
         self._order.locate(distances, tuple(sorted(name for name in readonly if name not in writable)))
+
+    def _unknown(self, error: Exception, limit_s: float) -> None:
+        """What was read last stays in use."""
+        self._due = self._host.clock.monotonic() + RETRY_S
+        self._host.trace("client.distances_unknown", error=str(error) or f"no answer within {limit_s:g} s")

@@ -1,6 +1,6 @@
 """The order in which a client reads the replicas of an entry: healthy bookies before others, and near ones before far ones.
 
-Without known distances, only the health counts. With them, the order is:
+Without known distances, only the health counts, and bookies that are known to be away come last. With distances, the order is:
 
 1. healthy bookies: own rack, own region, elsewhere; at one distance, writable ones before read-only ones,
 2. slow bookies, then failing ones, then those that are not registered; in each of these groups near ones first.
@@ -42,6 +42,7 @@ class ReadOrder:
         self._health = health
         self._distances: Mapping[str, Distance] = {}
         self._readonly: Collection[str] = ()
+        self._absent: Collection[str] = ()
         self._changes = 0
 
     def locate(self, distances: Mapping[str, Distance], readonly: Collection[str] = ()) -> None:
@@ -52,6 +53,12 @@ class ReadOrder:
         """
         if (distances, readonly) != (self._distances, self._readonly):
             self._distances, self._readonly = distances, readonly
+            self._changes += 1
+
+    def miss(self, absent: Collection[str]) -> None:
+        """Set the bookies that are known and not registered, which are read last, where no distances are known."""
+        if absent != self._absent:
+            self._absent = absent
             self._changes += 1
 
     @property
@@ -72,7 +79,7 @@ class ReadOrder:
         """The place of a bookie in the order."""
         ailment = self._health.rank(bookie_id)
         if not self._distances:
-            return ailment, 0, False
+            return _UNREGISTERED if bookie_id in self._absent else ailment, 0, False
         distance = self._distances.get(bookie_id)
         if distance is None:
             return _UNREGISTERED, Distance.ELSEWHERE, False
@@ -85,13 +92,13 @@ class ReadOrder:
 
     def order(self, bookie_ids: Sequence[str]) -> list[str]:
         """These bookies in the order in which they are read; equal ones as given."""
-        if not self._distances and self._health.is_sound:
+        if not self._distances and not self._absent and self._health.is_sound:
             return list(bookie_ids)
         return self.with_far_third(sorted(bookie_ids, key=self.rank))
 
     def first_choices(self, bookie_ids: Sequence[str]) -> list[str]:
         """Those of these bookies that are read first, which take turns."""
-        if not self._distances and self._health.is_sound:
+        if not self._distances and not self._absent and self._health.is_sound:
             return list(bookie_ids)
         best = min(map(self.rank, bookie_ids))
         return [bookie_id for bookie_id in bookie_ids if self.rank(bookie_id) == best]

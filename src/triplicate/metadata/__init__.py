@@ -36,7 +36,7 @@ from triplicate.metadata.node_acls import AclReport, NodeAcls
 from triplicate.metadata.observed_absences import AbsenceRecord, ObservedAbsences
 from triplicate.metadata.repair_notes import RepairNote, RepairNotes
 from triplicate.metadata.service_uri import cluster_root, open_cluster, open_tree
-from triplicate.metadata.trash import Trash, TrashedLedger
+from triplicate.metadata.trash import Trash, TrashedLedger, TrashedLedgerStore
 from triplicate.metadata.underreplication import (
     HeldLock,
     PeriodicCheck,
@@ -100,6 +100,7 @@ __all__ = [
     "Stat",
     "Trash",
     "TrashedLedger",
+    "TrashedLedgerStore",
     "Tree",
     "TreeOperation",
     "UnderreplicatedIterator",

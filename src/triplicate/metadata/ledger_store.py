@@ -14,7 +14,7 @@ from typing import NoReturn
 from triplicate.errors import BadVersion, ConnectionLost, LedgerExists, NodeExists, NoNode, NoSuchLedger, NotEmpty
 from triplicate.ledger import LedgerMetadata, decode_metadata, encode_metadata
 from triplicate.metadata.core.paths import LEDGER_ID_MAX, LedgerPaths, parent_of
-from triplicate.metadata.core.tree import ANY_VERSION, CreateNode, DeleteNode, SetData, Tree, TreeOperation, Watch
+from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, CreateNode, DeleteNode, SetData, Tree, TreeOperation, Watch
 from triplicate.metadata.ledger_ids import LedgerIdGenerator
 from triplicate.metadata.retries import Attempts, retried
 from triplicate.runtime import Host
@@ -80,17 +80,23 @@ class LedgerStore:
             else:
                 return Versioned(metadata, 0)
 
-    async def restore(self, ledger_id: int, metadata: LedgerMetadata, above_version: int) -> Versioned:
+    async def restore(self, ledger_id: int, metadata: LedgerMetadata, above_version: int, guard: CheckVersion | None = None) -> Versioned:
         """Store the metadata of a deleted ledger again, at a version greater than `above_version`, its version at the deletion.
 
         A process that read the ledger before its deletion, such as a partitioned writer, may still hold one of the earlier versions. If
         versions restarted at 0, its next update could match and undo the close of a recovery.
 
+        Args:
+            guard: another node that must have this version in the same transaction.
+
         Raises:
-            As `create`. ArgumentError: the ledger was changed more often than one transaction can repeat (some thousand times).
+            As `create`. BadVersion: the guard's node has another version, or is gone. ArgumentError: the ledger was changed more
+                often than one transaction can repeat (some thousand times).
         """
         path, data = self._path(ledger_id), encode_metadata(metadata)
         operations: list[TreeOperation] = [CreateNode(path, data), *[SetData(path, b"")] * above_version, SetData(path, data)]
+        if guard is not None:
+            operations.append(guard)  # The last one: an existing ledger is found before.
         attempts = Attempts(self._host)
         uncertain = False
         while True:
@@ -104,6 +110,8 @@ class LedgerStore:
                     return found  # Restored by another client.
                 self._raise_exists(ledger_id)
             except NoNode:
+                if guard is not None and await retried(self._host, lambda: self._tree.exists(guard.path)) is None:
+                    raise BadVersion(f"{guard.path} is gone") from None
                 await self._create_parent(path)
             except ConnectionLost as error:
                 uncertain = True

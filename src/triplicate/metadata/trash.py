@@ -15,17 +15,19 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from triplicate.errors import BadVersion, ConnectionLost, FormatError, NodeExists, NoNode, NoSuchLedger
+from triplicate.errors import BadVersion, ConnectionLost, FormatError, MetadataError, NodeExists, NoNode, NoSuchLedger
 from triplicate.ledger import LedgerMetadata, decode_metadata, encode_metadata
 from triplicate.metadata.core.own_paths import returned_path, trash_path
-from triplicate.metadata.core.tree import ANY_VERSION, Stat, Tree, TreeOperation
+from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, Stat, Tree, TreeOperation
 from triplicate.metadata.ledger_store import LedgerStore, Versioned
 from triplicate.metadata.retries import Attempts, retried
 from triplicate.runtime import Host
 
 UNDELETE_SHARE = 0.9
+UNDELETE_RACES_MAX = 100
+"""How many times others may change the node of a ledger in the trash during one undelete."""
 EXPIRED_AT_ONCE = 200
 """Maximum number of nodes that one round of `Trash.expire` reads."""
 _VERSION = 1
@@ -40,14 +42,19 @@ class TrashedLedger:
     """Milliseconds since the epoch, by the clock of the process that deleted the ledger."""
     period_s: float
     metadata: LedgerMetadata
+    """As deleted; with other bookies if copies were moved since."""
     version: int
-    """Version of the deleted node."""
+    """Version of the deleted node, and one more for each change since."""
     created_ms: int = 0
     """Creation time of that node in ms since the epoch, by the store's clock; 0 if an older release deleted the ledger."""
 
     def undelete_until_ms(self) -> int:
         """End of the time in which the ledger can be undeleted, in ms since the epoch."""
         return self.deleted_ms + int(self.period_s * UNDELETE_SHARE * 1000)
+
+    def ends_ms(self) -> int:
+        """End of the period, in ms since the epoch. The time for an undelete is over by then, also where clocks differ."""
+        return self.deleted_ms + int(self.period_s * 1000)
 
 
 def encode_trashed(value: TrashedLedger) -> bytes:
@@ -143,10 +150,19 @@ class Trash:
             NoSuchLedger: the ledger is not in the trash, or was deleted so long ago that bookies may be deleting its entries.
             LedgerExists: the id has been used again.
         """
-        found = await self._read(ledger_id)
-        if found is None:
-            raise _no_such(ledger_id, f"ledger {ledger_id} is not in the trash")
-        trashed, stat = found
+        for _ in range(UNDELETE_RACES_MAX):
+            found = await self._read(ledger_id)
+            if found is None:
+                raise _no_such(ledger_id, f"ledger {ledger_id} is not in the trash")
+            try:
+                return await self._undelete(*found)
+            except BadVersion:
+                continue  # Its copies were moved, or it was deleted once more, since it was read.
+        raise MetadataError(f"others changed ledger {ledger_id} in the trash {UNDELETE_RACES_MAX} times while it was being undeleted")
+
+    async def _undelete(self, trashed: TrashedLedger, stat: Stat) -> Versioned:
+        """Raises BadVersion: the node in the trash has changed. Others as `undelete`."""
+        ledger_id = trashed.ledger_id
         late_ms = self._now_ms() - trashed.undelete_until_ms()
         if late_ms > 0:
             raise _no_such(
@@ -154,9 +170,41 @@ class Trash:
                 f"ledger {ledger_id} could be undeleted until {late_ms // 1000} s ago; by now its bookies may be deleting its entries",
             )
         await self._record_creation(trashed)
-        restored = await self._ledgers.restore(ledger_id, trashed.metadata, trashed.version)
+        guard = CheckVersion(self._path(ledger_id), stat.version)
+        restored = await self._ledgers.restore(ledger_id, trashed.metadata, trashed.version, guard)
         await self._remove(ledger_id, stat)
         return restored
+
+    async def update(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> Versioned:
+        """Replace the metadata of a ledger in the trash, as `LedgerStore.update` does with that of a ledger: an undelete restores them.
+
+        Args:
+            version: of the ledger, as read. The next one is stored.
+
+        Raises:
+            BadVersion: another process changed it. NoSuchLedger: it is not in the trash any more. FormatError: a newer release wrote it.
+        """
+        changed, attempts = Versioned(metadata, version + 1), Attempts(self._host)
+        uncertain = False
+        while True:
+            found = await self._read(ledger_id)
+            if found is None:
+                raise _no_such(ledger_id, f"ledger {ledger_id} is not in the trash any more")
+            trashed, stat = found
+            if uncertain and (trashed.version, trashed.metadata) == (changed.version, metadata):
+                return changed
+            if trashed.version != version:
+                raise BadVersion(f"ledger {ledger_id} in the trash has version {trashed.version}, expected {version}")
+            data = encode_trashed(replace(trashed, metadata=metadata, version=changed.version))
+            try:
+                await self._tree.set(self._path(ledger_id), data, stat.version)
+            except NoNode:
+                continue  # It has left the trash: the next reading finds that.
+            except ConnectionLost as error:
+                uncertain = True
+                await attempts.again(error)
+            else:
+                return changed
 
     async def first_created_ms(self, ledger_id: int, found: Versioned | TrashedLedger) -> int:
         """The first creation time of a ledger, however often it was deleted and undeleted since, by the store's clock.
@@ -196,7 +244,7 @@ class Trash:
                 if found is None:
                     continue  # Another's round was here before.
                 trashed, stat = found
-                if self._now_ms() >= trashed.deleted_ms + trashed.period_s * 1000:
+                if self._now_ms() >= trashed.ends_ms():
                     removed += await self._remove(trashed.ledger_id, stat)
                     await self._remove_creation_record(trashed)
                 else:
@@ -298,3 +346,26 @@ def _no_such(ledger_id: int, text: str) -> NoSuchLedger:
     error = NoSuchLedger(text)
     error.ledger_id = ledger_id
     return error
+
+
+class TrashedLedgerStore:
+    """The metadata of the ledgers in the trash, with the calls of `LedgerStore` by which a repair moves copies."""
+
+    def __init__(self, trash: Trash, ledgers: LedgerStore) -> None:
+        self._trash = trash
+        self._ledgers = ledgers
+
+    async def get(self, ledger_id: int) -> Versioned:
+        """Raises NoSuchLedger: it is not in the trash. FormatError."""
+        trashed = await self._trash.get(ledger_id)
+        if trashed is None:
+            raise _no_such(ledger_id, f"ledger {ledger_id} is not in the trash")
+        return Versioned(trashed.metadata, trashed.version, trashed.created_ms)
+
+    async def update(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> Versioned:
+        """See `Trash.update`."""
+        return await self._trash.update(ledger_id, metadata, version)
+
+    async def refresh(self) -> None:
+        """See `LedgerStore.refresh`."""
+        await self._ledgers.refresh()

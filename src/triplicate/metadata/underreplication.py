@@ -74,8 +74,10 @@ class UnderreplicatedLedger:
     missing: tuple[str, ...]
     """The bookies that lack copies."""
     ctime_ms: int | None
-    """Creation time of the mark in ms since the epoch; None if the node has none."""
+    """Time of the mark in ms since the epoch, as written into the node; None if the node has none."""
     version: int
+    created_ms: int = 0
+    """When the node was created, in ms since the epoch by the store's clock. Another mark of the ledger has another time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class UnderreplicationManager:
         except NoNode:
             return None
         missing, ctime_ms = decode_mark(data)
-        return UnderreplicatedLedger(ledger_id, missing, ctime_ms, stat.version)
+        return UnderreplicatedLedger(ledger_id, missing, ctime_ms, stat.version, stat.ctime_ms)
 
     def marks(self) -> UnderreplicatedIterator:
         """All under-replicated ledgers by ascending id. Concurrent creations and deletions may be missed."""

@@ -12,7 +12,9 @@ from tests.unit.client.cluster import run
 from triplicate.autorecovery import AuditorMetrics, CopyPace, LedgerAudits
 from triplicate.autorecovery.auditor import AUDITS, Auditor
 from triplicate.autorecovery.core.check_schedule import FIRST_CHECK_AFTER_S
-from triplicate.metadata import PeriodicCheck, bookie_service, machine_of, own_paths
+from triplicate.metadata import ObservedAbsences, PeriodicCheck, bookie_service, machine_of, own_paths
+from triplicate.metadata.core.paths import underreplicated_path
+from triplicate.metadata.core.repair_formats import encode_mark
 
 
 async def ledger_on(one: Audited, *names: str) -> int:
@@ -338,5 +340,75 @@ def test_an_unreadable_record_of_absences_is_passed_over() -> None:
             found = await one.cluster.metadata.absences.read()
             assert found is not None
             assert list(found.absent_s) == ["b"]
+
+    run(main())
+
+
+def test_a_return_during_a_pause_begins_the_delay_again() -> None:
+    """A bookie that came back meanwhile and left again was audited at once, because of its earlier absence."""
+
+    async def main() -> None:
+        async with audited("abc") as rig:
+            await write_ledger(rig.client, 5)
+            marks, bookies = rig.client.metadata.under_replication, rig.cluster.metadata.bookies
+            await rig.auditor.audit_lost()
+            await bookies.unregister("a")
+            await rig.auditor.audit_lost()
+            await marks.disable()
+            await bookies.register("a", bookie_service("127.0.0.1", rig.cluster.ports["a"]))
+            await rig.auditor.audit_lost()
+            rig.clock.ahead_s += 100
+            await bookies.unregister("a")
+            await marks.enable()
+            due = await rig.auditor.audit_lost()
+            assert await rig.marked() == {}
+            assert due is not None
+            rig.clock.ahead_s = due - rig.cluster.host.clock.monotonic() + 0.1
+            await rig.auditor.audit_lost()
+            assert "a" in {name for missing in (await rig.marked()).values() for name in missing}
+
+    run(main())
+
+
+def test_a_return_during_a_pause_ends_a_recorded_absence() -> None:
+    async def main() -> None:
+        async with audited("abcd") as rig:
+            marks = rig.client.metadata.under_replication
+            now_ms = rig.clock.wall_us() // 1000
+            await rig.client.metadata.absences.write(ObservedAbsences(now_ms, {"a": 59.9, "lost": 30.0}))
+            await marks.disable()
+            await rig.auditor.audit_lost()
+            found = await rig.client.metadata.absences.read()
+            assert found is not None
+            assert found.absent_s == {"lost": 30.0}
+
+    run(main())
+
+
+def test_marked_ledgers_and_the_age_of_the_oldest_are_metrics() -> None:
+    async def main() -> None:
+        async with audited("abc") as rig:
+            marks, tree = rig.client.metadata.under_replication, rig.cluster.metadata.tree
+
+            def shown() -> tuple[float, float]:
+                values = dict(line.split() for line in rig.metrics.expose().decode().splitlines() if line.startswith("triplicate_under"))
+                return float(values["triplicate_underreplicated_ledgers"]), float(values["triplicate_underreplicated_oldest_seconds"])
+
+            await rig.auditor.count_marks()
+            assert shown() == (0, 0)
+            path = f"/ledgers/underreplication/ledgers{underreplicated_path(7)}"
+            for ledger_id in (7, 8):
+                await marks.mark(ledger_id, ["a"])
+            await tree.set(path, encode_mark(("a",), rig.clock.wall_us() // 1000 - 100_000))
+            await marks.disable()
+            await rig.auditor.count_marks()
+            count, age = shown()
+            assert count == 2
+            assert 100 <= age < 160
+            await tree.set(path, b"\xff")
+            await rig.auditor.count_marks()
+            count, age = shown()
+            assert count == 2
+            assert age < 60
 
     run(main())

@@ -163,6 +163,27 @@ def test_a_table_that_cannot_be_read_leaves_the_last_locations(monkeypatch: pyte
     asyncio.run(main())
 
 
+def test_a_table_that_was_never_read_is_a_problem_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Racks were taken as known, so that copies could be moved by wrong ones."""
+    read = NetworkLocations.read
+
+    async def fail(self: NetworkLocations) -> LocationTable:
+        raise ConnectionLost("away")
+
+    async def main() -> None:
+        async with client_of({name: (name, "/r") for name in "ab"}, ClientSettings(placement_policy="rack-aware")) as client:
+            infos = await client.metadata.bookies.writable()
+            problems: list[tuple[str, ...]] = []
+            for reading in (fail, read, fail):
+                monkeypatch.setattr(NetworkLocations, "read", reading)
+                client.placement._table_due = 0.0
+                await client.placement.locate(infos)
+                problems.append(client.placement.problems)
+            assert problems == [("the table of racks could not be read: away",), (), ()]
+
+    asyncio.run(main())
+
+
 def test_free_disk_is_asked_once_in_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         asked: list[str] = []

@@ -49,3 +49,22 @@ def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
     assert "did not end within 0.3 s" in script.failure
     process = int((tmp_path / "pid").read_text())
     assert not Path(f"/proc/{process}").exists() or "Z" in Path(f"/proc/{process}/stat").read_text().split()[2]
+
+
+def test_a_group_of_machines_without_an_answer_is_told_though_another_group_has_one(tmp_path: Path) -> None:
+    path = script_of(tmp_path, 'test $1 = h100 && exit 3; for each in "$@"; do echo /r; done')
+    machines = [f"h{number}" for number in range(100, 230)]
+
+    async def main() -> None:
+        script = LocationScript(real_host("client"), path, 5.0)
+        await script.resolve(machines)
+        assert len(script.locations) == 30
+        assert "exit code 3" in script.failure
+        await script.resolve(machines[100:])
+        assert script.failure == ""
+        script_of(tmp_path, 'for each in "$@"; do echo /r; done')
+        script._expires.clear()
+        await script.resolve(machines)
+        assert script.failure == ""
+
+    asyncio.run(main())

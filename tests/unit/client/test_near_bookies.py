@@ -14,6 +14,7 @@ from triplicate.client.near_bookies import DISTANCES_AGE_S
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError, ConnectionLost
 from triplicate.ledger import Ailment, EnsembleSegment
+from triplicate.metadata import bookie_service
 from triplicate.runtime import Metrics, sleep
 from triplicate.sim.host import World
 from triplicate.wire import BatchReadRequest, ReadRequest
@@ -107,6 +108,24 @@ def test_the_own_rack_is_read_first(settings: ClientSettings, location: str) -> 
         assert one.counted() == [one.requests("a"), one.requests("b"), one.requests("c")]
 
     play(test, replace(settings, network_location=location))
+
+
+def test_without_a_location_bookies_that_are_away_are_read_last() -> None:
+    async def test(one: Play) -> None:
+        bookies = one.cluster.metadata.bookies
+        await one.read(range(9))
+        assert min(one.requests(name) for name in "abc") >= 3
+        await bookies.unregister("b")
+        await one.refreshed()
+        before = one.requests("b")
+        await one.read(range(99))
+        assert one.requests("b") == before
+        await bookies.register("b", bookie_service(MACHINES["b"], one.cluster.ports["b"]))
+        await one.refreshed()
+        await one.read(range(99))
+        assert one.requests("b") >= before + 33
+
+    play(test, SINGLE)
 
 
 def test_without_a_location_all_bookies_are_read_and_none_is_counted() -> None:

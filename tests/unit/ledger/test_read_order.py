@@ -78,3 +78,16 @@ def test_the_version_grows_with_each_change() -> None:
     versions.append(order.version)
     assert versions == sorted(set(versions))
     assert not order.has_distances
+
+
+def test_bookies_that_are_away_come_last_without_distances_too() -> None:
+    health = BookieHealth(10.0, 300.0)
+    order = ReadOrder(health)
+    health.quarantine("s", Ailment.SLOW, 0.0)
+    before = order.version
+    order.miss(frozenset("x"))
+    assert order.version > before
+    assert order.order("xsgr") == ["g", "r", "s", "x"]
+    assert order.first_choices("xgr") == ["g", "r"]
+    order.miss(frozenset())
+    assert order.order("xgr") == ["x", "g", "r"]

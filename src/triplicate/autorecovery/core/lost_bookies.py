@@ -56,8 +56,8 @@ class LostBookies:
         self._seen_before = dict(absent_s)
 
     def absences(self, now: float) -> dict[str, float]:
-        """The seconds that the bookies that wait for their audit were seen absent."""
-        return {bookie_id: now - absence.since for bookie_id, absence in self._absent.items()}
+        """The seconds that the bookies that wait for their audit were seen absent, by earlier auditors as well."""
+        return self._seen_before | {bookie_id: now - absence.since for bookie_id, absence in self._absent.items()}
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -75,15 +75,21 @@ class LostBookies:
         Returns:
             The bookies that have returned before their audit.
         """
+        returned = self.returned(registered)
+        for bookie_id in (*known, *self._seen):
+            if bookie_id not in registered and bookie_id not in self._audited and bookie_id not in self._absent:
+                self._absent[bookie_id] = Absence(now - self._seen_before.get(bookie_id, 0.0), bookie_id in self._seen)
+        self._seen_before.clear()
+        return returned
+
+    def returned(self, registered: Collection[str]) -> tuple[str, ...]:
+        """Record that these bookies are registered; return those of them that were absent, and not audited. No absence begins."""
         returned = tuple(bookie_id for bookie_id in self._absent if bookie_id in registered)
         for bookie_id in registered:
             self._seen[bookie_id] = None
             self._absent.pop(bookie_id, None)
             self._audited.pop(bookie_id, None)
-        for bookie_id in (*known, *self._seen):
-            if bookie_id not in registered and bookie_id not in self._audited and bookie_id not in self._absent:
-                self._absent[bookie_id] = Absence(now - self._seen_before.get(bookie_id, 0.0), bookie_id in self._seen)
-        self._seen_before.clear()
+            self._seen_before.pop(bookie_id, None)
         return returned
 
     def due(self, now: float, delay_s: float) -> tuple[str, ...]:

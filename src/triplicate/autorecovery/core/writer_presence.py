@@ -33,6 +33,42 @@ class OpenLedgerView:
     is_conclusive: bool = True
 
 
+class FirstViews:
+    """The views with which grace periods began, of one worker.
+
+    A view counts only for the mark under which it was seen. If that mark was deleted, nothing was lost for a while, and the next loss has a
+    grace period of its own.
+    """
+
+    def __init__(self) -> None:
+        self._views: dict[int, tuple[int, OpenLedgerView]] = {}
+
+    def first(self, ledger_id: int, marked_ms: int, present: OpenLedgerView) -> OpenLedgerView:
+        """The view with which the grace period began; the present one if it begins now.
+
+        Args:
+            marked_ms: when the ledger's present mark was made, by the store's clock.
+        """
+        seen_under, view = self._views.get(ledger_id, (marked_ms, present))
+        if seen_under != marked_ms:
+            view = present
+        self._views[ledger_id] = marked_ms, view
+        return view
+
+    def renew(self, ledger_id: int, marked_ms: int, present: OpenLedgerView) -> None:
+        """Begin the grace period again."""
+        self._views[ledger_id] = marked_ms, present
+
+    def drop(self, ledger_id: int) -> None:
+        """End the grace period of a ledger. Idempotent."""
+        self._views.pop(ledger_id, None)
+
+    def seen_at(self, ledger_id: int) -> float | None:
+        """When the grace period began, in seconds of a monotonic clock; None if none runs."""
+        found = self._views.get(ledger_id)
+        return None if found is None else found[1].seen_at
+
+
 class WriterPresence(enum.Enum):
     """The state of the writer of an open ledger, as far as it is known."""
 

@@ -274,7 +274,12 @@ class ClusterSources:
                 worker = await self._metadata.under_replication.worker_of(mark.ledger_id)
             except FormatError:
                 worker = ""
-            yield MarkFacts(mark.ledger_id, mark.missing, mark.ctime_ms, worker)
+            try:
+                note = await self._metadata.repair_notes.get(mark.ledger_id)
+                reason = "" if note is None else note.reason
+            except FormatError as error:
+                reason = str(error)
+            yield MarkFacts(mark.ledger_id, mark.missing, mark.ctime_ms, worker, reason)
 
     async def _recovery(self) -> RecoveryFacts:
         async def read() -> RecoveryFacts:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from triplicate.autorecovery.core.writer_presence import OpenLedgerView, WriterPresence, writer_presence
+from triplicate.autorecovery.core.writer_presence import FirstViews, OpenLedgerView, WriterPresence, writer_presence
 from triplicate.ledger import EnsembleSegment, LedgerState
 
 FIRST = OpenLedgerView(LedgerState.OPEN, EnsembleSegment(0, ("a", "b")), 5, 100.0)
@@ -37,3 +39,13 @@ def test_a_look_that_too_few_bookies_answered_shows_no_absence() -> None:
     assert writer_presence(FIRST, present, 30.0) is WriterPresence.UNKNOWN
     further = OpenLedgerView(LedgerState.OPEN, FIRST.segment, 6, FIRST.seen_at + 31.0, is_conclusive=False)
     assert writer_presence(FIRST, further, 30.0) is WriterPresence.ALIVE
+
+
+def test_a_view_counts_only_for_the_mark_under_which_it_was_seen() -> None:
+    views, later = FirstViews(), replace(FIRST, seen_at=130.0)
+    assert views.first(1, 5000, FIRST) is FIRST
+    assert views.first(1, 5000, later) is FIRST
+    assert views.first(1, 6000, later) is later
+    assert views.first(1, 6000, FIRST) is later
+    views.drop(1)
+    assert views.seen_at(1) is None

@@ -85,12 +85,13 @@ def test_marks_come_with_their_workers_and_a_replaced_disk_is_not_visited() -> N
             await marks.mark(4, ["b"])
             await marks.mark(7, ["b", "c"])
             await marks.lock(7, "worker-1")
+            await cluster.metadata.repair_notes.record(4, "failed: no good copy", "worker-1")
             await marks.disable()
             await cluster.metadata.incarnations.begin_next("c", 0)
             facts = await collect(client)
-            assert [(one.ledger_id, one.missing, one.worker) for one in facts.marks.items] == [
-                (4, ("b",), None),
-                (7, ("b", "c"), "worker-1"),
+            assert [(one.ledger_id, one.missing, one.worker, one.reason) for one in facts.marks.items] == [
+                (4, ("b",), None, "failed: no good copy"),
+                (7, ("b", "c"), "worker-1", ""),
             ]
             assert not facts.recovery.enabled
             assert {one.bookie_id: (one.incarnation, one.visited) for one in facts.bookies.items}["c"] == (2, False)

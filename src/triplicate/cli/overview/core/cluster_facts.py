@@ -162,6 +162,8 @@ class MarkFacts:
     """Milliseconds since the epoch; None if the mark has no time."""
     worker: str | None
     """The replication worker that has locked it; None if none has."""
+    reason: str = ""
+    """Why the last repair did not end well; empty if none has failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,14 +128,17 @@ def _marks(facts: ClusterFacts) -> Section:
     locked = sum(one.worker is not None for one in facts.marks.items)
     repaired = f", {locked} in repair" if locked else ""
     title = f"UNDER-REPLICATED {len(facts.marks.items)}{_cut(facts.marks.cut)}{repaired}; auto-recovery {state}{auditor}"
-    rows = [TableRow(_mark_cells(one, facts.time_ms), one.worker is None) for one in facts.marks.items]
-    headings = ("ledger", "missing on", "since", "locked by")
+    has_reasons = any(one.reason for one in facts.marks.items)
+    rows = [TableRow(_mark_cells(one, facts.time_ms, has_reasons), one.worker is None) for one in facts.marks.items]
+    headings = ("ledger", "missing on", "since", "locked by", *(("reason",) if has_reasons else ()))
     return Section(title, headings, tuple(rows), ("ledger", "since"), "triplicate cluster under-replicated")
 
 
-def _mark_cells(mark: MarkFacts, now_ms: int) -> tuple[str, ...]:
+def _mark_cells(mark: MarkFacts, now_ms: int, has_reasons: bool) -> tuple[str, ...]:
     age = "-" if mark.since_ms is None else age_text(now_ms - mark.since_ms)
-    return str(mark.ledger_id), ", ".join(mark.missing) or "none: misplaced", age, "-" if mark.worker is None else mark.worker or "a worker"
+    worker = "-" if mark.worker is None else mark.worker or "a worker"
+    reason = (mark.reason or "-",) if has_reasons else ()
+    return str(mark.ledger_id), ", ".join(mark.missing) or "none: misplaced", age, worker, *reason
 
 
 def _cut(reason: str) -> str:

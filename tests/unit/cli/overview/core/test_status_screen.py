@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.cli.overview.cluster_facts_rig import bookie, healthy, recovering, wounded
+from tests.unit.cli.overview.cluster_facts_rig import NOW_MS, bookie, healthy, recovering, wounded
 from triplicate.cli.overview.core.cluster_facts import BookieState, DatabaseFacts, LedgerCounts, Listed, LogFacts, MarkFacts
-from triplicate.cli.overview.core.status_screen import screen_lines
+from triplicate.cli.overview.core.status_screen import WIDTH, screen_lines
 
 
 def test_the_screen_of_a_healthy_cluster() -> None:
@@ -94,3 +94,12 @@ def test_problems_that_do_not_fit_are_counted() -> None:
     lines = screen_lines(replace(healthy(), bookies=Listed((bookie(20), *read_only))))
     assert sum(line.startswith("! ") for line in lines) == 11
     assert "  … and 9 more: triplicate cluster status --json" in lines
+
+
+def test_the_reason_of_a_failed_repair_is_shown_and_cut_to_the_width() -> None:
+    marks = (MarkFacts(7, ("bookie-2",), NOW_MS - 600_000, None, "failed: " + "no bookie " * 20), MarkFacts(8, (), NOW_MS, None))
+    lines = screen_lines(replace(healthy(), marks=Listed(marks)))
+    assert lines[-3].split() == ["ledger", "missing", "on", "since", "locked", "by", "reason"]
+    assert "10 min  -          failed: no bookie" in lines[-2]
+    assert lines[-1].endswith("-")
+    assert max(map(len, lines)) <= WIDTH
