@@ -34,6 +34,7 @@ from triplicate.kv import (
     StoreReadLevel,
     ValueIs,
     When,
+    check_rocksdb,
     create_store,
     read_store,
     store_names,
@@ -70,8 +71,10 @@ class EmbeddedStore:
             shares_node: whether the node goes on when the store is closed.
 
         Raises:
-            NoSuchStore: there is no such store. EnvironmentFault: it cannot be used within the time, and why.
+            NoSuchStore: there is no such store. EnvironmentFault: it cannot be used within the time, and why; or the package rocksdict
+                is missing.
         """
+        check_rocksdb()
         stores = await node.stores.open()
         if not create:
             await read_store(node.client, name)

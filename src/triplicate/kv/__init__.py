@@ -62,6 +62,7 @@ from triplicate.kv.resp.resp_connections import RespLimits
 from triplicate.kv.resp.resp_door import RespDoor
 from triplicate.kv.resp.resp_security import RespSecurity
 from triplicate.kv.resp.resp_server import RespServer
+from triplicate.kv.storage.rocks_copy import check_rocksdb
 from triplicate.replica import LONGEST_LEASE_S
 
 __all__ = [
@@ -117,6 +118,7 @@ __all__ = [
     "VersionIs",
     "When",
     "bounded",
+    "check_rocksdb",
     "choose_store_leader",
     "create_store",
     "drop_store",
