@@ -8,6 +8,9 @@ import pytest
 import triplicate
 from triplicate.errors import HandleClosed
 from triplicate.kv import Expiry, KeyRange, Put, StoreBatch, session
+from triplicate.log import LogSettings
+
+ONE_COPY = LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1)
 
 
 def test_a_store_is_used_without_await(tmp_path: Path) -> None:
@@ -56,6 +59,11 @@ def test_changes_are_waited_for_with_a_limit_and_a_watch_ends_from_another_threa
 
 
 def test_the_stores_of_a_cluster_are_made_listed_and_dropped(tmp_path: Path) -> None:
-    with triplicate.blocking.key_value(tmp_path / "app"), triplicate.blocking.connect(f"sqlite://{tmp_path}/app/metadata.db") as client:
+    uri = f"sqlite://{tmp_path}/app/metadata.db"
+    with triplicate.blocking.key_value(tmp_path / "app"), triplicate.blocking.connect(uri) as client:
         assert client.stores().names() == ["main"]
         assert client.stores().info("main").leader == "embedded"
+        client.stores().create("other", ONE_COPY)
+        assert client.stores().names() == ["main", "other"]
+        client.stores().drop("other")
+        assert client.stores().names() == ["main"]
