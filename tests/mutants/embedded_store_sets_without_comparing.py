@@ -1,4 +1,4 @@
-"""An embedded store sets a key whatever value it has."""
+"""An embedded store sets a key without a look at its value."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ POLL_S = 0.002
 
 
 class UsableMachine(HostedMachine, Protocol):
-    """The part of a database, or of a store, that tells whether it can be used."""
+    """The part of a database, or of a store, that shows whether it can be used."""
 
     @property
     def is_leader(self) -> bool:
