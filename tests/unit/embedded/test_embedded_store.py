@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -197,6 +198,36 @@ def test_clients_of_redis_reach_a_store_that_has_a_port() -> None:
             assert (await store.get(b"a")).value == b"1"
 
     asyncio.run(body())
+
+
+def test_a_port_that_is_in_use_is_named_and_the_database_beside_goes_on() -> None:
+    async def body() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            resp = RespSettings(serve=True, port=taken.getsockname()[1])
+            async with asyncio.timeout(60), triplicate.database("memory:", resp=resp) as database:
+                with pytest.raises(EnvironmentFault, match=r"choose another resp\.port"):
+                    async with triplicate.key_value(database.node):
+                        pass
+                assert (await database.execute("select 1")).value == 1
+                taken.close()
+                async with triplicate.key_value(database.node) as store:
+                    assert store.address == ("127.0.0.1", resp.port)
+
+    asyncio.run(body())
+
+
+def test_a_store_whose_opening_is_given_up_is_opened_again() -> None:
+    async def scene(store: EmbeddedStore, cluster: MemoryCluster) -> None:
+        for _ in range(2):
+            opening = asyncio.ensure_future(EmbeddedStore.open(cluster.node, "other", create=True, limit_s=30, shares_node=True))
+            await asyncio.sleep(0)
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+        other = await cluster.key_value("other")
+        assert (await other.put(b"a", b"1"))[0].applied
+
+    play(scene)
 
 
 def test_a_port_without_protection_is_refused_where_security_is_required() -> None:
