@@ -1,4 +1,4 @@
-"""Generates the blocking facade from the async classes: ``src/triplicate/blocking/{ledger,log,database}_facade.py``.
+"""Generates the blocking facade from the async classes: ``src/triplicate/blocking/*_facade.py``.
 
 Usage: python -m scripts.blocking [--check]
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "src" / "triplicate" / "blocking"
 WIDTH = 140
 
-ROOMS = ("client", "log", "sql", "embedded", "metadata", "ledger", "runtime", "errors")
+ROOMS = ("client", "log", "sql", "kv", "embedded", "metadata", "ledger", "runtime", "errors")
 """Packages whose exports may occur in annotations."""
 
 
@@ -51,7 +51,9 @@ class Names:
     def _add(self, name: str, module: ModuleType, *, at_runtime: bool) -> None:
         if hasattr(builtins, name) or name in self.runtime or (name in self.typing and not at_runtime):
             return
-        for room in ROOMS:
+        own = module.__name__.split(".")[1]
+        # Rooms may export different things of one name.
+        for room in sorted(ROOMS, key=lambda room: room != own):
             exported = importlib.import_module(f"triplicate.{room}")
             if name in getattr(exported, "__all__", dir(exported)):
                 self.add(f"from triplicate.{room} import {name}", name, at_runtime=at_runtime)
@@ -122,13 +124,15 @@ def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef, skip: int) -> tuple
     call = [each.arg for each in spec.args[skip:]] + [f"{each.arg}={each.arg}" for each in spec.kwonlyargs]
     typed = [(each.arg, ast.unparse(each.annotation)) for each in (*spec.args[skip:], *spec.kwonlyargs) if each.annotation is not None]
     lazy = [name for name, annotation in typed if annotation.startswith("Iterable[")]
-    trimmed = ast.arguments([], spec.args[skip:], None, spec.kwonlyargs, spec.kw_defaults, None, spec.defaults)
+    if spec.vararg is not None:
+        call.insert(len(spec.args) - skip, f"*{spec.vararg.arg}")
+    trimmed = ast.arguments([], spec.args[skip:], spec.vararg, spec.kwonlyargs, spec.kw_defaults, None, spec.defaults)
     return ast.unparse(trimmed), ", ".join(call), lazy
 
 
 def _record(node: ast.FunctionDef | ast.AsyncFunctionDef, module: ModuleType, names: Names) -> None:
-    for each in (*node.args.args, *node.args.kwonlyargs):
-        if each.annotation is not None:
+    for each in (*node.args.args, *node.args.kwonlyargs, node.args.vararg):
+        if each is not None and each.annotation is not None:
             names.use(each.annotation, module)
     for default in (*node.args.defaults, *node.args.kw_defaults):
         if default is not None:
@@ -151,15 +155,16 @@ def _method(twin: Twin, node: ast.FunctionDef | ast.AsyncFunctionDef, module: Mo
     loop, original = f"self.{twin.loop}", f"self._{twin.attribute}"
     first = [f"{name} = list({name})" for name in lazy]
     value = f"{original}.{node.name}({call})"
+    if returned.startswith("AsyncIterator["):
+        returned = returned.removeprefix("Async")
+        names.add("from collections.abc import Iterator", "Iterator")
     if node.name in twin.bodies:
         lines = twin.bodies[node.name].split("\n")
     elif returned.startswith("asyncio.Future["):
         returned = returned.replace("asyncio.", "concurrent.futures.")
         names.add("import concurrent.futures", "concurrent")
         lines = [f"return {loop}.start(lambda: {value})"]
-    elif returned.startswith("AsyncIterator["):
-        returned = returned.removeprefix("Async")
-        names.add("from collections.abc import Iterator", "Iterator")
+    elif returned.startswith("Iterator["):
         lines = [f"return {loop}.iterate(lambda: {value})"]
     elif isinstance(node, ast.AsyncFunctionDef):
         returned, value = _result(returned, f"{loop}.call({value})", loop)
@@ -256,6 +261,15 @@ def has_twin(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return isinstance(node, ast.AsyncFunctionDef) or returned.startswith(("asyncio.Future[", "AsyncIterator["))
 
 
+def _leave_out(arguments: ast.arguments, left_out: Sequence[str]) -> None:
+    """Remove parameters by their names. Those by place have defaults and are the last."""
+    by_name = [pair for pair in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if pair[0].arg not in left_out]
+    arguments.kwonlyargs, arguments.kw_defaults = [each for each, _ in by_name], [default for _, default in by_name]
+    while arguments.args[-1].arg in left_out:
+        arguments.args.pop()
+        arguments.defaults.pop()
+
+
 def _functions(spec: Functions, names: Names) -> list[str]:
     names.add("from triplicate.client import Client", "Client")
     names.add("from triplicate.blocking.background_loop import BackgroundLoop", "BackgroundLoop")
@@ -265,9 +279,7 @@ def _functions(spec: Functions, names: Names) -> list[str]:
     for name, function in spec.methods.items():
         module = sys.modules[getattr(room, function).__module__]
         node = next(each for each in _parsed(module).body if isinstance(each, ast.AsyncFunctionDef) and each.name == function)
-        indexes = [index for index, each in enumerate(node.args.kwonlyargs) if each.arg not in spec.left_out]
-        node.args.kwonlyargs = [node.args.kwonlyargs[index] for index in indexes]
-        node.args.kw_defaults = [node.args.kw_defaults[index] for index in indexes]
+        _leave_out(node.args, spec.left_out)
         parameters, call, _ = _arguments(node, 1)
         node.args.args = node.args.args[1:]
         _record(node, module, names)

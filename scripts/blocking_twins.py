@@ -291,8 +291,36 @@ FACADES = (
             ),
         ),
     ),
+    Facade(
+        "store_facade",
+        "Key-value stores without `await`.",
+        (
+            Twin(
+                "embedded:EmbeddedStore",
+                "StoreMethods",
+                "store",
+                "The methods of `EmbeddedStore` without `await`; see `BlockingStore`.",
+                fields=("name",),
+                properties=("is_leader", "leader", "position", "limits", "address"),
+                left_out={"aclose": "`BlockingStore` closes it"},
+                bodies={"items": "return items_of_pages(lambda rest: self.scan(rest, page_keys, level, with_values=with_values), keys)"},
+                handle=False,
+                loop="loop",
+            ),
+        ),
+        (
+            Functions(
+                "kv",
+                "BlockingStores",
+                "The key-value stores of a cluster, without `await`. Create it with `BlockingClient.stores`.",
+                {"create": "create_store", "info": "store_info", "names": "store_names", "drop": "drop_store"},
+                left_out=("logs", "key_id"),
+            ),
+        ),
+        imports=("from triplicate.blocking.iterators import BlockingKeyWatch, items_of_pages",),
+    ),
 )
 
 TWINS = tuple(twin for facade in FACADES for twin in facade.twins)
-RETURNS = {"Tail": "BlockingTail", **{twin.source.partition(":")[2]: twin.name for twin in TWINS}}
+RETURNS = {"Tail": "BlockingTail", "KeyWatch": "BlockingKeyWatch", **{twin.source.partition(":")[2]: twin.name for twin in TWINS}}
 """Maps an async class in a return annotation to its twin."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from triplicate.client import AdvLedgerWriter, Client, ClientSettings, LedgerReader, LedgerWriter, Tail, connect
     from triplicate.config.log_settings import LogClientSettings
-    from triplicate.embedded import EmbeddedDatabase, database
+    from triplicate.embedded import EmbeddedDatabase, EmbeddedStore, database, key_value
     from triplicate.errors import TriplicateError
     from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState
     from triplicate.log import LogRecord, Logs, LogSettings, TransactionId
@@ -29,6 +29,7 @@ __all__ = [
     "ClientSettings",
     "DigestType",
     "EmbeddedDatabase",
+    "EmbeddedStore",
     "Entry",
     "LedgerMetadata",
     "LedgerReader",
@@ -42,17 +43,18 @@ __all__ = [
     "TriplicateError",
     "connect",
     "database",
+    "key_value",
     "logs",
 ]
 
 _HOMES = {
     "client": ("AdvLedgerWriter", "Client", "ClientSettings", "LedgerReader", "LedgerWriter", "Tail", "connect"),
     "ledger": ("DigestType", "Entry", "LedgerMetadata", "LedgerState"),
-    "embedded": ("EmbeddedDatabase", "database"),
+    "embedded": ("EmbeddedDatabase", "EmbeddedStore", "database", "key_value"),
     "errors": ("TriplicateError",),
     "log": ("LogRecord", "LogSettings", "Logs", "TransactionId"),
 }
-_MODULES = ("blocking", "dbapi", "embedded", "errors", "testing")
+_MODULES = ("blocking", "dbapi", "embedded", "errors", "kv", "testing")
 
 
 def logs(client: Client, settings: LogClientSettings | None = None) -> Logs:

@@ -30,7 +30,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "replica": ("log",),
     "sql": ("replica",),
     "kv": ("replica",),
-    "embedded": ("sql", "bookie"),
+    "embedded": ("sql", "kv", "bookie"),
     "blocking": ("client", "log", "sql", "embedded"),
     "dbapi": ("blocking",),
     "testing": ("dbapi", "kv"),

@@ -3,8 +3,8 @@
 A background thread runs an event loop. Every call passes its coroutine to the loop and waits for the result. Several threads may use one
 object, one call at a time. A thread that runs an event loop must use `triplicate.connect` instead.
 
-`ledger_facade`, `log_facade`, `record_facade` and `database_facade` are generated from the async classes by ``scripts/blocking.py``.
-The classes for logs and databases are loaded at their first use.
+Modules whose names end in ``_facade`` are generated from the async classes by ``scripts/blocking.py``.
+The classes for logs, databases and key-value stores are loaded at their first use.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from triplicate.blocking.background_loop import BackgroundLoop
 from triplicate.blocking.blocking_client import BlockingClient, connect
-from triplicate.blocking.iterators import BlockingTail
+from triplicate.blocking.iterators import BlockingKeyWatch, BlockingTail
 from triplicate.blocking.ledger_facade import BlockingAdvWriter, BlockingHandle, BlockingReader, BlockingWriter
 
 if TYPE_CHECKING:
     from triplicate.blocking.blocking_database import BlockingDatabase, OpenDatabase, database
+    from triplicate.blocking.blocking_store import BlockingStore, key_value
     from triplicate.blocking.database_facade import BlockingDatabases
     from triplicate.blocking.embedded_facade import BlockingTransaction
     from triplicate.blocking.log_facade import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         BlockingStagingWriter,
     )
     from triplicate.blocking.record_facade import BlockingBackwardReader, BlockingLogConsumer, BlockingLogProducer, BlockingLogRecords
+    from triplicate.blocking.store_facade import BlockingStores, StoreMethods
 
 __all__ = [
     "BackgroundLoop",
@@ -39,6 +41,7 @@ __all__ = [
     "BlockingDatabase",
     "BlockingDatabases",
     "BlockingHandle",
+    "BlockingKeyWatch",
     "BlockingLog",
     "BlockingLogConsumer",
     "BlockingLogProducer",
@@ -49,19 +52,25 @@ __all__ = [
     "BlockingRangeReader",
     "BlockingReader",
     "BlockingStagingWriter",
+    "BlockingStore",
+    "BlockingStores",
     "BlockingTail",
     "BlockingTransaction",
     "BlockingWriter",
     "OpenDatabase",
+    "StoreMethods",
     "connect",
     "database",
+    "key_value",
 ]
 
 _LAZY_EXPORTS = {
     "blocking_database": ("BlockingDatabase", "OpenDatabase", "database"),
+    "blocking_store": ("BlockingStore", "key_value"),
     "embedded_facade": ("BlockingTransaction",),
     "database_facade": ("BlockingDatabases",),
     "log_facade": ("BlockingLog", "BlockingLogReader", "BlockingLogWriter", "BlockingLogs", "BlockingRangeReader", "BlockingStagingWriter"),
+    "store_facade": ("BlockingStores", "StoreMethods"),
     "record_facade": ("BlockingBackwardReader", "BlockingLogConsumer", "BlockingLogProducer", "BlockingLogRecords"),
 }
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from triplicate.blocking.database_facade import BlockingDatabases
     from triplicate.blocking.log_facade import BlockingLogs
+    from triplicate.blocking.store_facade import BlockingStores
     from triplicate.client import Authenticator, Client, ClientSettings, ConnectionAuthenticator
     from triplicate.config import MetadataSettings, SecuritySettings
     from triplicate.log import LogClientSettings
@@ -68,6 +69,12 @@ class BlockingClient(ClientMethods):
         from triplicate.blocking.database_facade import BlockingDatabases
 
         return BlockingDatabases(self.loop, self._client)
+
+    def stores(self) -> BlockingStores:
+        """The key-value stores of the cluster: create, list and drop. `key_value` opens one in this process."""
+        from triplicate.blocking.store_facade import BlockingStores
+
+        return BlockingStores(self.loop, self._client)
 
     def close(self) -> None:
         """Close the client and end its thread. Idempotent."""

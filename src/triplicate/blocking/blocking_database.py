@@ -10,12 +10,17 @@ from typing import Any, Self
 
 from triplicate.blocking.background_loop import BackgroundLoop
 from triplicate.blocking.embedded_facade import BlockingTransaction, DatabaseMethods
-from triplicate.embedded import DEFAULT_NAME
+from triplicate.embedded import DEFAULT_NAME, EmbeddedNode
 from triplicate.embedded import database as database_async
 
 
 class OpenDatabase(DatabaseMethods):
     """`EmbeddedDatabase` without `await`. Several threads may use it at the same time."""
+
+    @property
+    def node(self) -> EmbeddedNode:
+        """The node, whose coroutines run with ``loop.call``. See `EmbeddedDatabase.node`."""
+        return self._database.node
 
     @contextmanager
     def transaction(self, *, immediate: bool = False) -> Iterator[BlockingTransaction]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Self, cast
 
 from triplicate.errors import TriplicateError
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
     from triplicate.blocking.background_loop import BackgroundLoop
     from triplicate.client import Tail
+    from triplicate.kv import Item, KeyChange, KeyPage, KeyRange, KeyWatch
     from triplicate.ledger import Entry
     from triplicate.log import BackwardReader, LogEntry, LogRecord, LogRecords, RangeReader
 
@@ -126,3 +129,59 @@ class EntryBatches:
                 size += entry.view.header.raw_length
         except TriplicateError as error:
             self._error = error
+
+
+class BlockingKeyWatch:
+    """`KeyWatch` as an iterator, which waits for the next changes. Raises as `KeyWatch`."""
+
+    def __init__(self, loop: BackgroundLoop, watch: KeyWatch) -> None:
+        self._loop = loop
+        self._watch = watch
+
+    @property
+    def position(self) -> int:
+        """All changes before this position were given. A watch from here goes on without a gap."""
+        return self._watch.position
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Sequence[KeyChange]:
+        changes = self._loop.call(self._next(None))
+        if not changes:
+            raise StopIteration
+        return changes
+
+    def next_changes(self, timeout_s: float) -> Sequence[KeyChange]:
+        """The next changes; none if there are none within the time, in seconds, or the watch is closed."""
+        return self._loop.call(self._next(timeout_s))
+
+    def close(self) -> None:
+        """End the watch, also where another thread waits for it. Idempotent."""
+        self._loop.call(self._watch.aclose())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    async def _next(self, timeout_s: float | None) -> Sequence[KeyChange]:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await anext(self._watch)
+        except (StopAsyncIteration, TimeoutError):
+            return ()
+
+
+def items_of_pages(scan: Callable[[KeyRange], KeyPage], keys: KeyRange) -> Iterator[Item]:
+    """The keys of a range with their records. One page passes between the threads at a time, since a batch of items has no limit in bytes.
+
+    Args:
+        scan: reads the first page of a range.
+    """
+    rest: KeyRange | None = keys
+    while rest is not None:
+        page = scan(rest)
+        yield from page.items
+        rest = None if page.cursor is None else rest.from_cursor(page.cursor)

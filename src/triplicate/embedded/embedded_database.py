@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from triplicate.embedded.embedded_node import EmbeddedNode
-from triplicate.errors import EnvironmentFault, HandleClosed, SqlError
-from triplicate.runtime import shielded, sleep
+from triplicate.embedded.embedded_node import LOCAL_LEASE_S, EmbeddedNode
+from triplicate.embedded.usable_copy import wait_until_usable
+from triplicate.errors import HandleClosed, SqlError
+from triplicate.runtime import shielded
 from triplicate.sql import (
     LEASE_S,
     InProcessSession,
@@ -27,9 +28,6 @@ from triplicate.sql import (
 IDLE_SESSIONS_MAX = 64
 """Sessions that are kept for the next statement. Further ones are closed after their statement."""
 STREAMED_ROWS = 1000
-OPEN_POLL_S = 0.002
-LOCAL_LEASE_S = 0.1
-"""Lease of a database whose cluster is in one process: each start after another leader waits for it, and no other node ever leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,28 +109,8 @@ class EmbeddedDatabase:
             log_settings, lease_s = (None, LEASE_S) if node.cluster is None else (node.cluster.log_settings, LOCAL_LEASE_S)
             await create_database(node.client, name, log_settings, logs=node.logs, lease_s=lease_s)
         database = cls(name, node)
-        await database._wait_until_usable(limit_s)
+        await wait_until_usable(node, node.node.databases, name, database._title, limit_s)
         return database
-
-    async def _wait_until_usable(self, limit_s: float) -> None:
-        clock = self._node.client.host.clock
-        deadline_s = clock.monotonic() + limit_s
-        end: int | None = None
-        while True:
-            hosted = self._node.node.databases.hosted.get(self.name)
-            if hosted is not None and hosted.machine.unusable is None:
-                if hosted.machine.is_leader:
-                    return
-                if hosted.leader is not None and hosted.leader.node_id != self._node.node.node_id:
-                    end = await self._node.logs.end_offset(hosted.info.log) if end is None else end
-                    if hosted.machine.position >= end:
-                        return
-            self._check_works()
-            if clock.monotonic() >= deadline_s:
-                reason = None if hosted is None else hosted.machine.unusable
-                why = self._node.hindrance or (reason.message if reason is not None else "no node leads it; do its bookies run?")
-                raise EnvironmentFault(f"database {self.name} cannot be used after {limit_s:g} s: {why}")
-            await sleep(clock, OPEN_POLL_S)
 
     # State.
 
@@ -160,16 +138,15 @@ class EmbeddedDatabase:
     def _database(self) -> SqlDatabase:
         if self._is_closed:
             raise HandleClosed(f"database {self.name} was closed; open it again")
-        self._check_works()
+        self._node.check_works(self._title)
         database = self._node.node.databases.get(self.name)
         if database is None:
             raise SqlError("3D000", f'database "{self.name}" does not exist any more')
         return database
 
-    def _check_works(self) -> None:
-        failure = self._node.failure
-        if failure is not None:
-            raise EnvironmentFault(f"database {self.name} has failed: {failure}. Close it, and open it again when the cause is gone")
+    @property
+    def _title(self) -> str:
+        return f"database {self.name}"
 
     async def dsn(self, *, user: str = "", any_node: bool = False, limit_s: float = 10.0) -> str:
         """The connection string for PostgreSQL's clients, with all nodes that serve the database; see `connection_string`.

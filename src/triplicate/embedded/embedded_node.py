@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from triplicate.client import Client, ClientSettings
-from triplicate.config import CONFIG_VARIABLE, MetadataSettings, NodeSettings, ProcessSettings, SecuritySettings, settings_of_environment
+from triplicate.config import (
+    CONFIG_VARIABLE,
+    MetadataSettings,
+    NodeSettings,
+    ProcessSettings,
+    RespSettings,
+    SecuritySettings,
+    StoreSettings,
+    settings_of_environment,
+)
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.embedded.core.targets import MEMORY, FleetTarget, FolderTarget, MemoryTarget, Target
 from triplicate.embedded.embedded_folder import EmbeddedFolder
+from triplicate.embedded.embedded_stores import EmbeddedStores
 from triplicate.embedded.in_process_cluster import SIZES_OF_FOLDERS, SIZES_OF_TESTS, InProcessCluster
 from triplicate.embedded.temporary_folder import temporary_folder
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.log import Logs
 from triplicate.metadata import MetadataAccess, open_cluster
 from triplicate.runtime import Host, InProcessNetwork, Metrics, UnsyncedDisk
-from triplicate.security import AUDIT_LOGGER, TlsIdentity, gaps_of_embedded_node, gaps_of_node, refuse_gaps
+from triplicate.security import AUDIT_LOGGER, TlsIdentity, gaps_of_embedded_node, gaps_of_node, refuse_gaps, resp_gaps
 from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, login_secret
 
 Result = TypeVar("Result")
@@ -41,6 +52,8 @@ LOCAL_SETTINGS = NodeSettings(
     read_idle_s=86_400.0,
 )
 """Of a node whose cluster is in this process."""
+LOCAL_LEASE_S = 0.1
+"""Lease of what it leads: each start after another leader waits for it, and no other node ever leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,9 @@ class NodeOptions:
     metrics: Metrics | None = None
     bookies: int = 1
     """In this process, for a database in memory."""
+    stores: StoreSettings = field(default_factory=StoreSettings)
+    resp: RespSettings = field(default_factory=RespSettings)
+    """Of the port for clients of Redis, which is open from the first key-value store on."""
 
 
 class EmbeddedNode:
@@ -67,6 +83,7 @@ class EmbeddedNode:
         client: Client,
         logs: Logs,
         node: DatabaseNode,
+        stores: EmbeddedStores,
         address: tuple[str, int] | None,
         cluster: InProcessCluster | None,
         ca_file: str,
@@ -75,6 +92,7 @@ class EmbeddedNode:
         self.client = client
         self.logs = logs
         self.node = node
+        self.stores = stores
         self.address = address
         """Host and port of its PostgreSQL server; None without one."""
         self.cluster = cluster
@@ -100,6 +118,18 @@ class EmbeddedNode:
         bookies = () if self.cluster is None else self.cluster.bookies
         full = [bookie.settings.ledger_directories[0] for bookie in bookies if bookie.read_only]
         return f"the disk of {full[0]} is full" if full else ""
+
+    def check_works(self, what: str) -> None:
+        """
+        Args:
+            what: the database or the store of the caller, for the message.
+
+        Raises:
+            EnvironmentFault: the node works no more.
+        """
+        failure = self.failure
+        if failure is not None:
+            raise EnvironmentFault(f"{what} has failed: {failure}. Close it, and open it again when the cause is gone")
 
     @classmethod
     async def open(cls, host: Host, target: Target, options: NodeOptions) -> EmbeddedNode:
@@ -195,7 +225,7 @@ async def _join(host: Host, uri: str, options: NodeOptions, opened: AsyncExitSta
             "settings=NodeSettings(node_id=…, directory=…)"
         )
     metadata = replace(options.metadata, uri=uri)
-    refuse_gaps(security, gaps_of_node(settings, metadata, options.client, ProcessSettings(), security))
+    refuse_gaps(security, chain(gaps_of_node(settings, metadata, options.client, ProcessSettings(), security), resp_gaps(options.resp)))
     access = MetadataAccess.of(metadata, security, host)
     cluster = await open_cluster(uri, host, session_timeout_s=metadata.session_timeout_s, access=access)
     opened.push_async_callback(cluster.aclose)
@@ -216,32 +246,48 @@ async def _start(
     """Start the node. In a cluster of other processes it always listens: their clients must reach it while it leads.
 
     Args:
-        outside: has the network of the machine, for PostgreSQL's clients.
+        outside: has the network of the machine, for clients of PostgreSQL and Redis.
     """
     databases = HostedDatabases()
+    stores = _stores(outside, settings, options)
     server = None
     if cluster is None or options.port is not None:
         port = settings.port if options.port is None else options.port
         server = await _listen(outside, client, replace(settings, port=port), options, databases)
         opened.push_async_callback(server.stop)
     address = server.address if server is not None else None
-    node = await DatabaseNode.start(client.host, client, logs, settings, databases, address, metrics=options.metrics)
+    node = await DatabaseNode.start(client.host, client, logs, settings, databases, address, metrics=options.metrics, beside=stores.begin)
     opened.push_async_callback(node.stop)
+    opened.push_async_callback(stores.aclose)
     if server is not None:
         # Before the node: its clients learn that it ends, and those of its own process after them.
         opened.push_async_callback(server.stop)
-    return EmbeddedNode(client, logs, node, address, cluster, options.security.ca_file, opened.pop_all())
+    return EmbeddedNode(client, logs, node, stores, address, cluster, options.security.ca_file, opened.pop_all())
 
 
-async def _listen(host: Host, client: Client, settings: NodeSettings, options: NodeOptions, databases: HostedDatabases) -> PostgresServer:
-    security = options.security
-    refuse_gaps(security, gaps_of_embedded_node(settings, security))
-    identity = TlsIdentity.open(security, host.clock, host.trace)
-    demands = ServerSecurity.of_settings(settings, identity, login_secret(client))
+def _stores(outside: Host, settings: NodeSettings, options: NodeOptions) -> EmbeddedStores:
+    """The key-value stores, whose port has the same demands as that of PostgreSQL."""
+    identity = None
+    if options.resp.serve:
+        _check_door(settings, options.security, resp_gaps(options.resp))
+        identity = TlsIdentity.open(options.security, outside.clock, outside.trace)
+    return EmbeddedStores(outside, settings, options.stores, options.resp, identity, options.metrics)
+
+
+def _check_door(settings: NodeSettings, security: SecuritySettings, further_gaps: Iterable[str] = ()) -> None:
+    """Raises ConfigError: a port is to be open, and lacks a protection that is required, or writes a file that is not a program's."""
+    refuse_gaps(security, chain(gaps_of_embedded_node(settings, security), further_gaps))
     if settings.audit_log:
         raise ConfigError(
             f"node.audit_log is for processes of their own: this program has the audit log as the logger {AUDIT_LOGGER}, give it a handler"
         )
+
+
+async def _listen(host: Host, client: Client, settings: NodeSettings, options: NodeOptions, databases: HostedDatabases) -> PostgresServer:
+    security = options.security
+    _check_door(settings, security)
+    identity = TlsIdentity.open(security, host.clock, host.trace)
+    demands = ServerSecurity.of_settings(settings, identity, login_secret(client))
     try:
         place, limits = (settings.host, settings.port), ServerLimits.of_settings(settings)
         return await PostgresServer.open(host, databases, place, limits, security=demands, metrics=options.metrics)

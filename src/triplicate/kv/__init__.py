@@ -59,8 +59,10 @@ from triplicate.kv.hosting.store_leaders import choose_store_leader, move_store_
 from triplicate.kv.resp.core.replies import ErrorReply, Push, Reply
 from triplicate.kv.resp.resp_client import RespClient
 from triplicate.kv.resp.resp_connections import RespLimits
+from triplicate.kv.resp.resp_door import RespDoor
 from triplicate.kv.resp.resp_security import RespSecurity
 from triplicate.kv.resp.resp_server import RespServer
+from triplicate.kv.storage.rocks_copy import check_rocksdb
 from triplicate.replica import LONGEST_LEASE_S
 
 __all__ = [
@@ -104,6 +106,7 @@ __all__ = [
     "ReplicatedStore",
     "Reply",
     "RespClient",
+    "RespDoor",
     "RespLimits",
     "RespSecurity",
     "RespServer",
@@ -115,6 +118,7 @@ __all__ = [
     "VersionIs",
     "When",
     "bounded",
+    "check_rocksdb",
     "choose_store_leader",
     "create_store",
     "drop_store",

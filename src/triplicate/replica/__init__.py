@@ -21,7 +21,7 @@ from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of
 from triplicate.replica.failure_detector import FailureDetector, PeerLoss
 from triplicate.replica.hosted_copies import HostedCopies
-from triplicate.replica.hosted_copy import HostedCopy
+from triplicate.replica.hosted_copy import HostedCopy, HostedMachine
 from triplicate.replica.hosting_loop import HostingLoop
 from triplicate.replica.leader_handover import hand_leader_over
 from triplicate.replica.leader_reads import LeaderReads, LeaseSuccession, SentReads
@@ -57,6 +57,7 @@ __all__ = [
     "FailureDetector",
     "HostedCopies",
     "HostedCopy",
+    "HostedMachine",
     "HostingLoop",
     "LeaderMove",
     "LeaderReads",

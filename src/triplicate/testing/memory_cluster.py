@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from triplicate.client import Client
+from triplicate.config import RespSettings
 from triplicate.embedded import START_LIMIT_S, EmbeddedDatabase, EmbeddedNode, MemoryTarget, NodeOptions
 from triplicate.log import Logs, LogSettings
 from triplicate.runtime import Trace, real_host, shielded
 
 if TYPE_CHECKING:
-    from triplicate.kv import ReplicatedStore
-    from triplicate.testing.memory_stores import MemoryStores
+    from triplicate.embedded import EmbeddedStore
 
 
 class MemoryCluster:
@@ -29,25 +28,18 @@ class MemoryCluster:
     """
 
     def __init__(self, *, bookies: int = 1, port: int | None = None, trace: Trace | None = None) -> None:
-        self._options = NodeOptions(port=port, bookies=bookies)
+        self._options = NodeOptions(port=port, bookies=bookies, resp=RespSettings(serve=port is not None))
         self._trace = trace
         self._node: EmbeddedNode | None = None
-        self._stores: MemoryStores | None = None
-        self._opens_stores = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         self._node = await EmbeddedNode.open(real_host("test", trace=self._trace), MemoryTarget(), self._options)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        stores, self._stores = self._stores, None
         node, self._node = self._node, None
-        try:
-            if stores is not None:
-                await shielded(stores.aclose())
-        finally:
-            if node is not None:
-                await shielded(node.aclose())
+        if node is not None:
+            await shielded(node.aclose())
 
     @property
     def node(self) -> EmbeddedNode:
@@ -80,30 +72,23 @@ class MemoryCluster:
         """
         return await EmbeddedDatabase.open(self.node, name, create=True, limit_s=START_LIMIT_S)
 
-    async def key_value(self, name: str = "main") -> ReplicatedStore:
+    async def key_value(self, name: str = "main") -> EmbeddedStore:
         """A key-value store of the cluster, made if there is none of the name. It ends with the cluster.
 
         Raises:
             EnvironmentFault: it cannot be used in time, or the package rocksdict is missing.
         """
-        return await (await self._open_stores()).open_store(name)
+        from triplicate.embedded import EmbeddedStore
+
+        return await EmbeddedStore.open(self.node, name, create=True, limit_s=START_LIMIT_S, shares_node=True)
 
     async def drop_key_value(self, name: str) -> None:
         """Drop a key-value store. Raises NoSuchStore."""
-        await (await self._open_stores()).drop_store(name)
+        from triplicate.kv import drop_store
+
+        await drop_store(self.client, name, self.logs)
 
     @property
     def resp_address(self) -> tuple[str, int] | None:
         """Host and port for clients of Redis, once there is a key-value store; None without a port."""
-        return None if self._stores is None else self._stores.resp_address
-
-    async def _open_stores(self) -> MemoryStores:
-        """The stores, from their first use on: tests without any pay nothing."""
-        from triplicate.testing.memory_stores import MemoryStores
-
-        async with self._opens_stores:
-            if self._stores is None:
-                self._stores = await MemoryStores.open(
-                    real_host("test", trace=self._trace), self.node, self.log_settings, serves=self._options.port is not None
-                )
-            return self._stores
+        return self.node.stores.address

@@ -5,17 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from triplicate.blocking import BackgroundLoop, BlockingLogs, OpenDatabase
+from triplicate.blocking import BackgroundLoop, BlockingLogs, OpenDatabase, StoreMethods
 from triplicate.dbapi import Connection, SharedDatabase
-from triplicate.embedded import EmbeddedDatabase
+from triplicate.embedded import EmbeddedDatabase, EmbeddedStore
 from triplicate.errors import ConfigError
 from triplicate.sql import drop_database
 from triplicate.testing.memory_cluster import MemoryCluster
-
-if TYPE_CHECKING:
-    from triplicate.kv import ReplicatedStore
 
 Result = TypeVar("Result")
 
@@ -60,7 +57,7 @@ class SharedCluster:
     def new_key_value(self, prefix: str = "store") -> KeyValueOfTest:
         """Create an empty key-value store with a name that no other has."""
         name = f"{prefix}-{next(self._numbers)}"
-        return KeyValueOfTest(name, self, self.loop.call(self.cluster.key_value(name)))
+        return KeyValueOfTest(self, self.loop.call(self.cluster.key_value(name)))
 
     def close(self) -> None:
         """Stop the cluster. Idempotent."""
@@ -113,47 +110,27 @@ class DatabaseOfTest(OpenDatabase):
         self.loop.call(drop_database(self._cluster.cluster.client, self.name))
 
 
-class KeyValueOfTest:
+class KeyValueOfTest(StoreMethods):
     """A key-value store for one test, by its methods and for clients of Redis."""
 
-    def __init__(self, name: str, cluster: SharedCluster, store: ReplicatedStore) -> None:
-        self.name = name
+    def __init__(self, cluster: SharedCluster, store: EmbeddedStore) -> None:
+        super().__init__(cluster.loop, store)
         self.cluster = cluster
-        self._store = store
 
-    @property
-    def address(self) -> tuple[str, int]:
-        """Host and port for clients of Redis, which name the store as their user.
+    def url(self) -> str:
+        """For clients of Redis, which name the store as their user: ``redis.Redis.from_url(store.url())``.
 
         Raises:
             ConfigError: the cluster has no port.
         """
-        address = self.cluster.cluster.resp_address
-        if address is None:
+        if self.address is None:
             raise ConfigError("nobody connects to a cluster without a port: SharedCluster(port=0)")
-        return address
-
-    def url(self) -> str:
-        """For clients of Redis: ``redis.Redis.from_url(store.url())``. Raises ConfigError as `address`."""
         return "redis://{}:any@{}:{}".format(self.name, *self.address)
 
-    def put(self, key: bytes, value: bytes) -> None:
-        """Store a value."""
-        self.run(lambda store: store.put(key, value))
-
-    def get(self, key: bytes) -> bytes | None:
-        """The value of a key; None if it does not exist."""
-        record = self.run(lambda store: store.get(key)).record
-        return None if record is None else record.value
-
-    def delete(self, *keys: bytes) -> int:
-        """Delete keys, all at once. Returns the number of those that existed."""
-        return self.run(lambda store: store.delete(*keys))[0]
-
-    def run(self, work: Callable[[ReplicatedStore], Coroutine[Any, Any, Result]]) -> Result:
-        """Run a coroutine with the store on the cluster's loop: ``store.run(lambda store: store.scan(KeyRange.prefix(b"a")))``."""
-        return self.cluster.loop.call(work(self._store))
+    def run(self, work: Callable[[EmbeddedStore], Coroutine[Any, Any, Result]]) -> Result:
+        """Run a coroutine with the store on the cluster's loop: ``store.run(lambda store: store.get(b"a"))``."""
+        return self.loop.call(work(self._store))
 
     def drop(self) -> None:
         """Drop the store."""
-        self.cluster.loop.call(self.cluster.cluster.drop_key_value(self.name))
+        self.loop.call(self.cluster.cluster.drop_key_value(self.name))

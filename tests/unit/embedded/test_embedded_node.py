@@ -17,7 +17,8 @@ from triplicate.bookie import Bookie
 from triplicate.client import Client
 from triplicate.config import NodeSettings
 from triplicate.embedded import SIZES_OF_TESTS
-from triplicate.errors import EnvironmentFault, SqlError
+from triplicate.errors import EnvironmentFault, NoSuchStore, NotLeading, SqlError
+from triplicate.kv import ANY, ChangeKind, create_store, session
 from triplicate.log import LogSettings
 from triplicate.metadata import open_cluster
 from triplicate.runtime import UnsyncedDisk, real_host
@@ -28,7 +29,7 @@ ONE_COPY = LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1)
 
 @asynccontextmanager
 async def up_folder(path: Path) -> AsyncIterator[str]:
-    """A folder as `triplicate up` has it, with one bookie and an empty database `main`; the URI of its metadata."""
+    """A folder as `triplicate up` has it, with one bookie an empty database and an empty store `main`; the URI of its metadata."""
     path.mkdir()
     members = [{"name": "bookie-1", "kind": "bookie", "port": 1, "metrics_port": 2}]
     (path / "cluster.json").write_text(json.dumps({"v": 1, "instance_id": "", "members": members}))
@@ -40,6 +41,7 @@ async def up_folder(path: Path) -> AsyncIterator[str]:
     client = Client(host, metadata)
     try:
         await create_database(client, "main", ONE_COPY, lease_s=0.1)
+        await create_store(client, "main", ONE_COPY, lease_s=0.1)
         yield uri
     finally:
         await client.aclose()
@@ -70,6 +72,39 @@ def test_processes_join_the_cluster_of_a_folder_and_one_leads(tmp_path: Path) ->
                 await follower.execute("insert into t values (2)")
                 assert (await follower.execute("select a from t order by a")).rows == [(1,), (2,)]
             assert sorted(path.name for path in folder.glob("embedded-?")) == ["embedded-1", "embedded-2"]
+
+    asyncio.run(body())
+
+
+def test_processes_have_copies_of_a_store_and_another_one_leads_when_the_leader_ends(tmp_path: Path) -> None:
+    async def body() -> None:
+        folder = tmp_path / "cluster"
+        async with asyncio.timeout(60), up_folder(folder):
+            first = triplicate.key_value(folder)
+            leader = await first.__aenter__()
+            _, position = await leader.put(b"a", b"1")
+            async with triplicate.key_value(folder) as follower:
+                assert (leader.is_leader, follower.is_leader) == (True, False)
+                assert (await follower.get(b"a", session(position))).value == b"1"
+                with pytest.raises(NotLeading) as failure:
+                    await follower.put(b"a", b"2")
+                with pytest.raises(NotLeading):
+                    await follower.get(b"a")
+                assert leader.node.address is not None
+                assert failure.value.leader == follower.leader == f"127.0.0.1:{leader.node.address[1]}"
+                async with await follower.watch(b"", position) as watch:
+                    await leader.delete(b"a")
+                    assert [change.kind for change in await anext(watch)] == [ChangeKind.DELETE]
+                    await first.__aexit__(None, None, None)
+                    await eventually(lambda: follower.is_leader)
+                    await follower.put(b"a", b"3")
+                    assert [change.value for change in await anext(watch)] == [b"3"]
+                async with triplicate.database(folder, "main") as other, triplicate.key_value(other.node) as again:
+                    assert (await again.get(b"a", ANY)).value == b"3"
+                    assert not again.is_leader
+                with pytest.raises(NoSuchStore):
+                    async with triplicate.key_value(folder, "other"):
+                        pass
 
     asyncio.run(body())
 

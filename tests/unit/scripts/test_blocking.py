@@ -58,9 +58,9 @@ def test_what_the_table_names_is_there(twin: Twin) -> None:
 
 
 @pytest.mark.parametrize(("functions", "method"), METHODS, ids=lambda each: each if isinstance(each, str) else "")
-def test_each_function_on_databases_has_a_method_with_the_same_parameters(functions: Functions, method: str) -> None:
+def test_each_function_on_a_cluster_has_a_method_with_the_same_parameters(functions: Functions, method: str) -> None:
     room = importlib.import_module(f"triplicate.{functions.room}")
-    facade = getattr(importlib.import_module("triplicate.blocking.database_facade"), functions.name)
+    facade = getattr(blocking, functions.name)
     expected = [each for each in parameters(getattr(room, functions.methods[method]))[1:] if each[0] not in functions.left_out]
     assert parameters(getattr(facade, method))[1:] == expected
 

@@ -32,7 +32,7 @@ def test_a_store(triplicate_key_value):
 
 
 def test_another_store(triplicate_key_value):
-    assert triplicate_key_value.get(b"a") is None
+    assert triplicate_key_value.get(b"a").value is None
 
 
 def test_another_database(triplicate_database, triplicate_cluster):
@@ -88,16 +88,16 @@ def test_a_store_is_reached_by_clients_of_redis_and_by_its_methods(triplicate_ke
     with redis.Redis.from_url(triplicate_key_value.url()) as client:
         client.set("a", "1")
         client.incr("n")
-    assert (triplicate_key_value.get(b"a"), triplicate_key_value.get(b"b")) == (b"1", None)
+    assert (triplicate_key_value.get(b"a").value, triplicate_key_value.get(b"b").value) == (b"1", None)
     assert triplicate_key_value.run(lambda store: store.count(ALL_KEYS)).number == 2
-    assert triplicate_key_value.delete(b"a", b"n", b"b") == 2
+    assert triplicate_key_value.delete(b"a", b"n", b"b")[0] == 2
 
 
 def test_a_cluster_without_a_port_has_stores_that_nobody_connects_to() -> None:
     with SharedCluster() as cluster:
         first, second = cluster.new_key_value(), cluster.new_key_value()
         first.put(b"a", b"1")
-        assert (first.get(b"a"), second.get(b"a")) == (b"1", None)
+        assert (first.get(b"a").value, second.get(b"a").value) == (b"1", None)
         with pytest.raises(ConfigError, match="without a port"):
             first.url()
         first.drop()

@@ -12,7 +12,6 @@ import click
 from triplicate.cli.process.audit_log import configure_audit_log
 from triplicate.cli.process.probes import ServedProcess, node_problems, node_readiness
 from triplicate.cli.process.serving import serve_process, warn_of_open_files
-from triplicate.cli.server_commands.resp_door import RespDoor
 from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
 from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
 from triplicate.client import Client
@@ -28,7 +27,7 @@ from triplicate.config import (
 )
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
-from triplicate.kv import HostedStores
+from triplicate.kv import HostedStores, RespDoor
 from triplicate.log import Logs
 from triplicate.metadata import ClusterMetadata, MetadataAccess, open_cluster
 from triplicate.runtime import Backoff, Host, Metrics, sleep

@@ -93,6 +93,11 @@ class Found(NamedTuple):
     time_ms: int
     """The time by which deadlines were compared: ``deadline_ms - time_ms`` is the time to live."""
 
+    @property
+    def value(self) -> bytes | None:
+        """The value; None if the key does not exist."""
+        return None if self.record is None else self.record.value
+
 
 class FoundMany(NamedTuple):
     """The answer to `get_many`, of one moment."""

@@ -14,6 +14,7 @@ RocksDB writes its files by itself, outside of the disk port, as SQLite does.
 
 from __future__ import annotations
 
+import importlib.util
 import struct
 import weakref
 from collections.abc import Iterator, Sequence
@@ -39,6 +40,7 @@ MEMORY_BYTES = 16 * 1024 * 1024
 FEW_KEYS = 16
 """As many keys are read by one call."""
 _DAMAGE = ("Corruption", "IO error: No such file or directory")
+_MISSING = "key-value stores need the package rocksdict: pip install 'triplicate[rocksdb]'"
 _INFO_LOGS, _INFO_LOG_BYTES = 2, 1024 * 1024
 
 
@@ -84,9 +86,15 @@ def rocks_errors(path: str) -> Iterator[None]:
         raise _translated(error, path) from error
 
 
+def check_rocksdb() -> None:
+    """Raises EnvironmentFault: the package is missing without which no copy can be opened."""
+    if importlib.util.find_spec("rocksdict") is None:
+        raise EnvironmentFault(_MISSING)
+
+
 def _translated(error: Exception, path: str) -> CorruptionError | EnvironmentFault:
     if isinstance(error, ModuleNotFoundError):
-        return EnvironmentFault("key-value stores need the package rocksdict: pip install 'triplicate[rocksdb]'")
+        return EnvironmentFault(_MISSING)
     # The binding raises plain exceptions, whose texts begin with RocksDB's kind of error.
     if str(error).startswith(_DAMAGE):
         return CorruptionError(f"the files in {path} are damaged: {error}")

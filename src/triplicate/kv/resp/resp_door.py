@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from triplicate.config import NodeSettings, RespSettings
 from triplicate.errors import EnvironmentFault
-from triplicate.kv import KeyValueStores, RespLimits, RespSecurity, RespServer
+from triplicate.kv.core.store_interface import KeyValueStores
+from triplicate.kv.resp.resp_connections import RespLimits
+from triplicate.kv.resp.resp_security import RespSecurity
+from triplicate.kv.resp.resp_server import RespServer
 from triplicate.runtime import Host, Metrics
 from triplicate.security import TlsIdentity
 
@@ -27,7 +30,7 @@ class RespDoor:
         self._security = RespSecurity.of_settings(host, node, resp, identity) if resp.serve else None
         self._server: RespServer | None = None
 
-    async def open(self, stores: KeyValueStores, metrics: Metrics) -> None:
+    async def open(self, stores: KeyValueStores, metrics: Metrics | None) -> None:
         """Listen for clients, if the settings say so.
 
         Raises:
@@ -48,6 +51,11 @@ class RespDoor:
             )
         except OSError as error:
             raise EnvironmentFault(f"{place[0]}:{place[1]} cannot be opened ({error.strerror}); choose another resp.port") from None
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Host and port that the server listens on; None if the port is not open."""
+        return None if self._server is None else self._server.address
 
     def facts(self) -> dict[str, object]:
         """The address, for the node's announcement; empty if the port is not open."""

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from triplicate.cli.server_commands.resp_door import RespDoor, resp_limits
 from triplicate.config import NodeSettings, RespSettings
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.kv import HostedStores
+from triplicate.kv.resp.resp_door import RespDoor, resp_limits
 from triplicate.runtime import Metrics, real_host
 
 
