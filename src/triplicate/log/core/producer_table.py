@@ -115,8 +115,8 @@ class ProducerTable(Generic[Waiter]):
 
     def check_epoch(self, name: str, identity: bytes, epoch: int) -> None:
         """Raise ProducerFenced if a newer instance of a producer has appended; ArgumentError for what is no epoch."""
-        if not 0 <= epoch < 2**32:
-            raise ArgumentError(f"producer {name!r} has epoch {epoch}; an epoch has 32 bits")
+        if not isinstance(epoch, int) or not 0 <= epoch < 2**32:
+            raise ArgumentError(f"producer {name!r} has epoch {epoch!r}; an epoch is an integer of 32 bits without sign")
         known = self._known.get(identity)
         if known is not None and epoch < known.epoch:
             raise ProducerFenced(
@@ -133,8 +133,8 @@ class ProducerTable(Generic[Waiter]):
             SequenceGap, ProducerFenced, TooManyProducers, ArgumentError: nothing may be appended.
         """
         self.check_epoch(name, identity, epoch)
-        if not 0 <= sequence < SEQUENCE_LIMIT:
-            raise ArgumentError(f"producer {name!r} has sequence number {sequence}; it has 64 bits without sign")
+        if not isinstance(sequence, int) or not 0 <= sequence < SEQUENCE_LIMIT:
+            raise ArgumentError(f"producer {name!r} has sequence number {sequence!r}; it is an integer of 64 bits without sign")
         known = self._known.get(identity)
         if known is None:
             self._make_room(name, now_us)
