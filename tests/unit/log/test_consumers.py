@@ -200,6 +200,32 @@ def test_consumers_go_with_their_log_and_do_not_go_on_in_another_of_its_name() -
     play(scene)
 
 
+def test_a_position_beyond_the_end_is_refused_and_the_end_itself_is_not() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", SMALL)
+        async with await logs.writer("l") as writer:
+            await writer.append_many([b"a", b"b"])
+            with pytest.raises(ArgumentError, match="ends at 2: no consumer can be put at 3"):
+                await logs.consumer("l", "new", start=3)
+            assert await logs.consumers("l") == []
+            assert await logs.reset_consumer("l", "c", 1) == 1
+            with pytest.raises(ArgumentError, match="ends at 2"):
+                await logs.reset_consumer("l", "c", 10**9)
+            assert [consumer.position for consumer in await logs.consumers("l")] == [1]
+            # Also where the end of the acknowledged records is not readable yet.
+            offset = await writer.append(b"c")
+            async with await logs.consumer("l", "at the end", start=offset + 1) as consumer:
+                waiting = asyncio.ensure_future(consumer.next_record())
+                await writer.append(b"d")
+                await writer.noop()
+                record = await waiting
+                assert record is not None
+                assert (record.offset, record.value) == (3, b"d")
+
+    play(scene)
+
+
 @pytest.mark.parametrize("applied", [True, False])
 def test_a_save_that_was_cancelled_does_not_shut_the_consumer_out(applied: bool) -> None:
     async def scene(stage: Stage) -> None:

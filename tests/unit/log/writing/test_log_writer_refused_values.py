@@ -101,6 +101,12 @@ def test_offsets_and_numbers_of_producers_are_integers() -> None:
                 with pytest.raises(ArgumentError):
                     await asyncio.wait_for(call(), 5)
             assert await producer.append(b"v") == Appended(0, 2)
+        async with await logs.consumer("l", "d") as consumer:
+            await consumer.next_record()
+            with pytest.raises(ArgumentError):
+                await consumer.save(half)
+            await consumer.close()
+        await logs.delete_consumer("l", "d")
         assert (await logs.head("l")).first_offset == 0
         assert await logs.consumers("l") == []
 
