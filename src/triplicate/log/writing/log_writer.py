@@ -184,17 +184,16 @@ class LogWriter(WriterState):
 
         Args:
             name: of the producer, the same for all its lives.
-            epoch: raise it so that an older instance of the producer, which may still be alive, cannot append any more once this one has
-                appended its first record. Until then it can, and a number that it uses is a repetition for this one.
+            epoch: raise it so that an older instance of the producer, which may still be alive, cannot append with this writer any more.
+                Later writers know the epoch from this instance's first record on.
 
         Raises:
-            LogFenced, HandleClosed: see the class. ProducerFenced: a newer instance has appended. ArgumentError: no valid name or epoch.
+            LogFenced, HandleClosed: see the class. ProducerFenced: there is a newer instance. ArgumentError: no valid name or epoch.
         """
         self._check_usable()
         producer = LogProducer(self, name, epoch)
         await self._transitions.keep_producers(self.epoch, self.owner)
-        self.producers.check_epoch(name, producer.id, epoch)
-        return producer
+        return producer.open()
 
     @property
     def producers(self) -> Producers:

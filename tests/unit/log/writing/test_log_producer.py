@@ -20,6 +20,30 @@ async def names_of(logs: Logs, name: str = "l") -> list[bytes | None]:
     return [record.value async for record in logs.records(name, to="latest")]
 
 
+def test_an_older_instance_appends_nothing_once_a_newer_one_was_opened() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l") as writer:
+            old = await writer.producer("one", epoch=1)
+            await old.append(b"a", sequence=0)
+            new = await writer.producer("one", epoch=2)
+            first = (new.last_sequence or 0) + 1
+            with pytest.raises(ProducerFenced, match="opened in epoch 2"):
+                await old.append(b"of the old one", sequence=first)
+            assert await new.append(b"b", sequence=first) == Appended(1, 1)
+            # The new one need not have a record, nor the log one of the producer.
+            older, newer = await writer.producer("two", epoch=3), await writer.producer("two", epoch=4)
+            with pytest.raises(ProducerFenced):
+                await older.append(b"c")
+            with pytest.raises(ProducerFenced):
+                await writer.producer("two", epoch=3)
+            assert await newer.append(b"d") == Appended(0, 2)
+        assert await names_of(logs) == [b"a", b"b", b"d"]
+
+    play(scene)
+
+
 def test_a_repeated_append_is_there_once_and_returns_its_offset() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
