@@ -29,7 +29,6 @@ from triplicate.log.core.payload_encoder import (
     columns_of,
     encode_columns,
     encode_control,
-    wall_time_after,
 )
 from triplicate.log.core.writer_machine import (
     LOST,
@@ -211,7 +210,7 @@ class LogWriter(WriterState):
         await self._window.admit(0, cost)
         try:
             self._check_usable()
-            waiting, now_us = self._builder, self._machine.wall_time_us
+            waiting, now_us = self._builder, self._machine.next_wall_time_us(self._clock.wall_us())
             sequence, repeated = record.check(self.producers, now_us)
             if repeated is None and waiting is not None and not record.fits(waiting, self._settings.entry_target_bytes):
                 self._flush()
@@ -404,7 +403,7 @@ class LogWriter(WriterState):
 
     def _send_entry(self, entry: PendingEntry[Waiter], first_index: int) -> None:
         machine, ledger = self._machine, self._ledger
-        wall_time_us = wall_time_after(machine.wall_time_us, self._clock.wall_us())
+        wall_time_us = machine.next_wall_time_us(self._clock.wall_us())
         encoded, encryptor = entry.encoded, self._encryptor
         if encryptor is None:
             payload = encoded.payload(first_index, wall_time_us)
