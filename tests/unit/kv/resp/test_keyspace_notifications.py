@@ -74,9 +74,7 @@ def test_a_subscription_for_more_keys_goes_on_without_a_gap(tmp_path: Path) -> N
     play(tmp_path, scene)
 
 
-def test_a_subscription_that_fails_leaves_those_before_it_and_the_client_as_they_were(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_subscription_that_fails_changes_nothing_for_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def failing(*_: object) -> None:
         raise StoreUnavailable("the copy is replaced")
 
