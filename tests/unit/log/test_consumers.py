@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.log.fake import SMALL, Stage, play
-from tests.unit.log.head_rig import lose_connection
+from tests.unit.log.head_rig import held_at, lose_connection
 from tests.waiting import eventually
 from triplicate.errors import ArgumentError, ConsumerFenced, ConsumerOwned, HandleClosed, LogReplaced, NoSuchConsumer, OffsetTruncated
 from triplicate.log import ConsumerInfo, LogConsumer, Logs
@@ -196,6 +196,20 @@ def test_consumers_go_with_their_log_and_do_not_go_on_in_another_of_its_name() -
         assert await logs.reset_consumer("l", "billing", 0) == 0
         async with await logs.consumer("l", "billing") as consumer:
             assert consumer.position == 0
+
+    play(scene)
+
+
+def test_an_opening_that_is_cancelled_at_its_claim_shuts_nobody_out() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", SMALL)
+        opening = await held_at(logs.store.tree, "create", lambda: logs.consumer("l", "c"))
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        async with await logs.consumer("l", "c"):
+            pass
 
     play(scene)
 
