@@ -33,14 +33,14 @@ def lose_connection(stage: Stage, *, applied: bool, times: int, only: Callable[[
     return lost
 
 
-async def held_at(tree: Any, operation: str, call: Callable[[], Coroutine[Any, Any, Any]]) -> asyncio.Task[Any]:
-    """Start a call, and hold it where an operation of its has made the node of an owner, as if the answer were on its way."""
+async def held_at(tree: Any, operation: str, call: Callable[[], Coroutine[Any, Any, Any]], *, ending: str = "/owner") -> asyncio.Task[Any]:
+    """Start a call, and hold it where an operation of its has made a node, by default that of an owner, as if the answer were on its way."""
     right, reached = getattr(tree, operation), asyncio.Event()
 
     async def held(first: Any, *others: Any, **options: Any) -> Any:
         result = await right(first, *others, **options)
         path = first if isinstance(first, str) else first[0].path
-        if path.endswith("/owner"):
+        if path.endswith(ending):
             setattr(tree, operation, right)
             reached.set()
             await asyncio.get_running_loop().create_future()
