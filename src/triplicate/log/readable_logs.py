@@ -197,7 +197,7 @@ class ReadableLogs:
         ``async with await logs.consumer("flights", "billing") as consumer: async for record in consumer: …``
 
         Args:
-            start: where a new consumer begins; one that exists goes on where it was saved.
+            start: where a new consumer begins, at most at the end of what was acknowledged; one that exists goes on where it was saved.
             save_interval_s: save what was processed at this interval, and at the end of ``async with``; None: only `LogConsumer.save` does.
             skip_truncated: go on at the log's first offset if records were truncated before they were read; they are in `missed`.
             owner: name of this process, for messages; empty: that of the client's host.
@@ -205,7 +205,7 @@ class ReadableLogs:
 
         Raises:
             NoSuchLog. ConsumerOwned: another process consumes. OffsetTruncated: records that were not read are gone; it says from where on
-            they are there. LogReplaced: the position belongs to a deleted log of this name.
+            they are there. LogReplaced: the position belongs to a deleted log of this name. ArgumentError: `start` lies beyond the end.
         """
         return await consumers.open_consumer(
             self._store,
@@ -213,11 +213,23 @@ class ReadableLogs:
             consumer,
             owner=self._own_name(owner),
             take_over=take_over,
-            start=lambda: self.offset_at(name, start),
+            start=lambda: self._offset_within(name, start),
             records_from=lambda offset: self.records(name, offset),
             save_interval_s=save_interval_s,
             skip_truncated=skip_truncated,
         )
+
+    async def _offset_within(self, name: str, position: Position) -> int:
+        """As `offset_at`, of a position up to which records were acknowledged: a consumer beyond it would silently pass over all others.
+
+        Raises:
+            ArgumentError: it lies beyond the end.
+        """
+        offset = await self.offset_at(name, position)
+        # The end of what may be read can be behind what was acknowledged, which takes longer to find.
+        if offset > await self.end_offset(name) and offset > (end := await self.written_end(name)):
+            raise ArgumentError(f"log {name!r} ends at {end}: no consumer can be put at {offset}; {LATEST!r} is the end")
+        return offset
 
     async def consumers(self, name: str) -> list[ConsumerInfo]:
         """The named consumers of a log, by name. Raises NoSuchLog."""
@@ -230,10 +242,11 @@ class ReadableLogs:
             force: also while a process consumes, which then cannot save any more.
 
         Raises:
-            NoSuchLog. ConsumerOwned: a process consumes. Also as `offset_at`.
+            NoSuchLog. ConsumerOwned: a process consumes. ArgumentError: the position lies beyond the end; nothing was changed. Also as
+            `offset_at`.
         """
         owner = self._own_name("")
-        find = functools.partial(self.offset_at, name, position)
+        find = functools.partial(self._offset_within, name, position)
         return await consumers.reset_consumer(self._store, name, consumer, find, owner=owner, force=force)
 
     async def delete_consumer(self, name: str, consumer: str, *, force: bool = False) -> None:

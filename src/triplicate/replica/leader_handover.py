@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from triplicate.client import Client
 from triplicate.errors import FormatError, NoNode, TriplicateError
 from triplicate.metadata import Tree
@@ -23,7 +25,11 @@ async def hand_leader_over(client: Client, path: str, target: str, limit_s: floa
         NoNode: there is no such replica. NodeExists: its leader is being moved already. TimeoutError: the target does not lead in time.
     """
     tree = client.metadata.tree
-    await tree.create(f"{path}/handover", encode_handover(target), ephemeral=True)
+    try:
+        await tree.create(f"{path}/handover", encode_handover(target), ephemeral=True)
+    except asyncio.CancelledError:
+        await shielded(_withdraw(client, path))  # The request may have been made. It would be in the way as long as the session lives.
+        raise
     try:
         async with timeout_at(deadline_after(client.host.clock, limit_s)):
             while not await _leads(tree, path, target):

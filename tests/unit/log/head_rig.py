@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,25 @@ def lose_connection(stage: Stage, *, applied: bool, times: int, only: Callable[[
 
     stage.store.fault = fault
     return lost
+
+
+async def held_at(tree: Any, operation: str, call: Callable[[], Coroutine[Any, Any, Any]], *, ending: str = "/owner") -> asyncio.Task[Any]:
+    """Start a call, and hold it where an operation of its has made a node, by default that of an owner, as if the answer were on its way."""
+    right, reached = getattr(tree, operation), asyncio.Event()
+
+    async def held(first: Any, *others: Any, **options: Any) -> Any:
+        result = await right(first, *others, **options)
+        path = first if isinstance(first, str) else first[0].path
+        if path.endswith(ending):
+            setattr(tree, operation, right)
+            reached.set()
+            await asyncio.get_running_loop().create_future()
+        return result
+
+    setattr(tree, operation, held)
+    task = asyncio.get_running_loop().create_task(call())
+    await reached.wait()
+    return task
 
 
 def changes_of_head(operation: str, path: str) -> bool:

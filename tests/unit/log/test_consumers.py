@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.log.fake import SMALL, Stage, play
-from tests.unit.log.head_rig import lose_connection
+from tests.unit.log.head_rig import held_at, lose_connection
 from tests.waiting import eventually
 from triplicate.errors import ArgumentError, ConsumerFenced, ConsumerOwned, HandleClosed, LogReplaced, NoSuchConsumer, OffsetTruncated
 from triplicate.log import ConsumerInfo, LogConsumer, Logs
@@ -196,6 +196,46 @@ def test_consumers_go_with_their_log_and_do_not_go_on_in_another_of_its_name() -
         assert await logs.reset_consumer("l", "billing", 0) == 0
         async with await logs.consumer("l", "billing") as consumer:
             assert consumer.position == 0
+
+    play(scene)
+
+
+def test_an_opening_that_is_cancelled_at_its_claim_shuts_nobody_out() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", SMALL)
+        opening = await held_at(logs.store.tree, "create", lambda: logs.consumer("l", "c"))
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        async with await logs.consumer("l", "c"):
+            pass
+
+    play(scene)
+
+
+def test_a_position_beyond_the_end_is_refused_and_the_end_itself_is_not() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", SMALL)
+        async with await logs.writer("l") as writer:
+            await writer.append_many([b"a", b"b"])
+            with pytest.raises(ArgumentError, match="ends at 2: no consumer can be put at 3"):
+                await logs.consumer("l", "new", start=3)
+            assert await logs.consumers("l") == []
+            assert await logs.reset_consumer("l", "c", 1) == 1
+            with pytest.raises(ArgumentError, match="ends at 2"):
+                await logs.reset_consumer("l", "c", 10**9)
+            assert [consumer.position for consumer in await logs.consumers("l")] == [1]
+            # Also where the end of the acknowledged records is not readable yet.
+            offset = await writer.append(b"c")
+            async with await logs.consumer("l", "at the end", start=offset + 1) as consumer:
+                waiting = asyncio.ensure_future(consumer.next_record())
+                await writer.append(b"d")
+                await writer.noop()
+                record = await waiting
+                assert record is not None
+                assert (record.offset, record.value) == (3, b"d")
 
     play(scene)
 

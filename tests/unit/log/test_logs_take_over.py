@@ -7,11 +7,26 @@ import asyncio
 import pytest
 
 from tests.unit.log.fake import SMALL, Stage, play, read_values
-from tests.unit.log.head_rig import changes_of_head, lose_connection, operations_on_owner, read_the_past
+from tests.unit.log.head_rig import changes_of_head, held_at, lose_connection, operations_on_owner, read_the_past
 from triplicate.errors import ArgumentError, ConnectionLost, FormatError, LogExists, LogFenced, LogOwned, NoSuchLog, NotEnoughBookies
 from triplicate.log import LogClientSettings, Logs, LogSettings, StagingOrigin
 from triplicate.log.store import head_store
 from triplicate.metadata import InjectedFault
+
+
+def test_an_opening_that_is_cancelled_at_its_claim_shuts_nobody_out() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        opening = await held_at(logs.store.tree, "multi", lambda: logs.writer("l", take_over=False))
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert await logs.owner("l") is None
+        async with await logs.writer("l", take_over=False):
+            pass
+
+    play(scene)
 
 
 def test_a_take_over_that_another_one_overtakes_starts_over_and_loses_nothing() -> None:

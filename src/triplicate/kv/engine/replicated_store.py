@@ -23,7 +23,7 @@ from triplicate.kv.core.store_interface import (
     StoreLimits,
     StoreReadLevel,
 )
-from triplicate.kv.core.validation import check_count, check_key
+from triplicate.kv.core.validation import check_bytes, check_count, check_integer, check_key, check_range
 from triplicate.kv.engine.local_store import LocalStore, LoggedEntry
 from triplicate.kv.engine.store_leadership import EntryAppender, LeaderSettings, StoreLeadership
 from triplicate.kv.engine.watching import ChangeHub, StoreWatch
@@ -180,6 +180,7 @@ class ReplicatedStore:
 
     async def scan(self, keys: KeyRange, limit: int = 1000, level: StoreReadLevel = LINEARIZABLE, *, with_values: bool = True) -> KeyPage:
         check_count("keys of a page", limit, self.limits)
+        check_range(keys)
 
         async def read() -> KeyPage:
             time_ms = self._log_time_ms
@@ -191,6 +192,7 @@ class ReplicatedStore:
         return await self._at_level(level, read, lambda page: page.items)
 
     async def count(self, keys: KeyRange = ALL_KEYS, level: StoreReadLevel = LINEARIZABLE) -> Count:
+        check_range(keys)
         leadership = self._leading() if level.kind is LevelKind.LINEARIZABLE else None
         if leadership is not None:
             due = await self._reader.run(self.copied.due, leadership.now_ms, self.limits.batch_operations)
@@ -208,7 +210,9 @@ class ReplicatedStore:
 
     async def watch(self, prefix: bytes = b"", position: int | None = None) -> StoreWatch:
         self._check_usable()
+        check_bytes("the prefix of a watch", prefix)
         begin = self.position if position is None else position
+        check_integer("the position of a watch", begin)
         self._hub.buffer.check(begin)
         return StoreWatch(self._hub, prefix, begin)
 

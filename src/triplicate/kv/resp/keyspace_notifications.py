@@ -47,14 +47,14 @@ class Notifications:
         """Begin or end subscriptions, and confirm each of them to the client.
 
         Raises:
-            CommandError: a channel is refused; those before it stay. StoreError: the store cannot be watched.
+            CommandError: a channel is refused; those before it stay. StoreError: the store cannot be watched for this channel; those before
+            it stay, and go on.
         """
         kind = f"{'p' if wanted.of_patterns else ''}{'' if wanted.begins else 'un'}subscribe".encode()
         names = wanted.channels or self._channels.names(of_patterns=wanted.of_patterns)
         for name in names:
             if wanted.begins:
-                self._channels.add(name, of_patterns=wanted.of_patterns)
-                await self._watch_more(store)
+                await self._begin(store, name, of_patterns=wanted.of_patterns)
             else:
                 self._channels.remove(name, of_patterns=wanted.of_patterns)
             self._stream.writer.write(Push((kind, name, len(self._channels))))
@@ -70,25 +70,37 @@ class Notifications:
         if watch is not None:
             await watch.aclose()
 
+    async def _begin(self, store: KeyValueStore, name: bytes, *, of_patterns: bool) -> None:
+        """Begin one subscription, or leave everything as it was. Raises as `change`."""
+        is_new = name not in self._channels.names(of_patterns=of_patterns)
+        self._channels.add(name, of_patterns=of_patterns)
+        try:
+            await self._watch_more(store)
+        except BaseException:
+            if is_new:
+                self._channels.remove(name, of_patterns=of_patterns)
+            raise
+
     async def _watch_more(self, store: KeyValueStore) -> None:
-        """KeyWatch all keys of the channels, without a gap for those that are watched already."""
+        """KeyWatch all keys of the channels, without a gap for those that are watched already. If it fails, the watch before goes on."""
         prefix = self._channels.prefix
         before = self._watch
         if before is not None and prefix.startswith(self._prefix):
             return
+        watch = await store.watch(prefix, None if before is None else before.position)
+        self._watch, self._prefix = watch, prefix
         if before is not None:
-            await before.aclose()  # First, so that its position moves no more.
-        self._watch = await store.watch(prefix, None if before is None else before.position)
-        self._prefix = prefix
-        self._scope.spawn(self._send(self._watch), name="notifications")
+            await before.aclose()  # Its position moves no more. What it has given since the new watch was made must not be sent again.
+        self._scope.spawn(self._send(watch, -1 if before is None else before.position), name="notifications")
 
-    async def _send(self, watch: KeyWatch) -> None:
+    async def _send(self, watch: KeyWatch, sent: int) -> None:
+        """Send messages of the changes that a watch gives, without those up to the position `sent`."""
         try:
             async for changes in watch:
                 if not self._may_read():
                     self._on_end()
                     return
-                for message in self._channels.messages(changes):
+                for message in self._channels.messages([change for change in changes if change.position > sent]):
                     self._stream.writer.write(message)
                     if self._stream.must_wait:
                         await self._stream.drain()

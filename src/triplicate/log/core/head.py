@@ -180,10 +180,16 @@ def check_text(what: str, text: str) -> str:
     """A text that goes into a node, if it is short enough.
 
     Raises:
-        ArgumentError: it is longer than 256 bytes.
+        ArgumentError: it is longer than 256 bytes, or no text.
     """
-    if len(text.encode()) > TEXT_LIMIT:
-        raise ArgumentError(f"{what} has {len(text.encode())} bytes; at most {TEXT_LIMIT} are possible")
+    if not isinstance(text, str):
+        raise ArgumentError(f"{what} is a str, not {type(text).__name__}")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"{what} is no UTF-8: {error}") from error
+    if size > TEXT_LIMIT:
+        raise ArgumentError(f"{what} has {size} bytes; at most {TEXT_LIMIT} are possible")
     return text
 
 

@@ -299,14 +299,21 @@ def encode_record_headers(headers: RecordHeaders) -> bytes:
     """The headers of one record as stored: name and value of each, in order.
 
     Raises:
-        ArgumentError: a name of more than 65,535 bytes.
+        ArgumentError: a name is no text, or has more than 65,535 bytes; a value is no bytes.
     """
     parts: list[bytes] = []
     for name, value in headers:
-        text = name.encode()
+        if not isinstance(name, str) or not (value is None or isinstance(value, bytes | bytearray | memoryview)):
+            raise ArgumentError(f"a header of a record is a str with bytes or None, not {type(name).__name__} with {type(value).__name__}")
+        try:
+            text = name.encode()
+        except UnicodeEncodeError as error:
+            raise ArgumentError(f"the name of a record's header is no UTF-8: {error}") from error
         if len(text) > HEADER_KEY_LIMIT_BYTES:
             raise ArgumentError(f"the name of a record's header has {len(text)} bytes; at most {HEADER_KEY_LIMIT_BYTES} are possible")
-        parts += (len(text).to_bytes(2, "little"), text, (NULL_LENGTH if value is None else len(value)).to_bytes(4, "little"), value or b"")
+        stored = b"" if value is None else bytes(value)  # The bytes of a memoryview of numbers are more than its length.
+        size = NULL_LENGTH if value is None else len(stored)
+        parts += (len(text).to_bytes(2, "little"), text, size.to_bytes(4, "little"), stored)
     return b"".join(parts)
 
 

@@ -130,10 +130,14 @@ def _binary_column(items: Sequence[Buffer | None]) -> tuple[bytes, bytes, bytes 
                 bits[slot >> 3] |= 1 << (slot & 7)
         validity = bytes(bits)
     present = cast("Sequence[Buffer]", items) if validity is None else [_NO_BYTES if item is None else item for item in items]
-    places = list(accumulate(map(len, present), initial=0))
+    try:
+        places = list(accumulate(map(len, present), initial=0))
+        data = b"".join(present)
+    except TypeError as error:
+        raise ArgumentError(f"values and keys of records are bytes, bytearrays or plain memoryviews of bytes: {error}") from error
     if places[-1] > ENTRY_LIMIT_BYTES:
         raise RecordTooLarge(f"{len(items)} records hold {places[-1]} bytes; an entry holds at most {ENTRY_LIMIT_BYTES}: nothing was sent")
-    return struct.pack(f"<{len(places)}I", *places), b"".join(present), validity
+    return struct.pack(f"<{len(places)}I", *places), data, validity
 
 
 @dataclass(slots=True)
@@ -192,6 +196,7 @@ def encode_columns(
     _check_lengths(columns)
     if preamble is not None:
         flags |= PREAMBLE
+        _check_bytes("preamble", preamble)
         _add(parts, len(preamble).to_bytes(4, "little") + bytes(preamble))
     _add(parts, columns.value_offsets)
     _add(parts, columns.value_data)

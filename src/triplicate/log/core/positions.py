@@ -25,8 +25,10 @@ def check_position(position: Position) -> Position:
     """Return a position if it is a valid one.
 
     Raises:
-        ArgumentError: another text, an offset below 0, or a time without a zone.
+        ArgumentError: another text, another type, an offset below 0, or a time without a zone.
     """
+    if not isinstance(position, int | str | datetime.datetime | TransactionId):
+        raise ArgumentError(f"{position!r} is no position in a log: give an offset, a time with its hour, or another form of a position")
     if isinstance(position, str) and position not in (EARLIEST, LATEST):
         raise ArgumentError(f"{position!r} is no position in a log: give an offset, {EARLIEST!r}, {LATEST!r}, a time or a TransactionId")
     if isinstance(position, int) and (position < 0 or isinstance(position, bool)):
@@ -34,6 +36,13 @@ def check_position(position: Position) -> Position:
     if isinstance(position, datetime.datetime) and position.tzinfo is None:
         raise ArgumentError(f"the time {position.isoformat()} has no zone: give one, for example datetime.UTC")
     return position
+
+
+def check_offset(offset: int) -> int:
+    """Return an offset if it is a whole number. Raises ArgumentError."""
+    if not isinstance(offset, int):
+        raise ArgumentError(f"{offset!r} is no offset of a log: an offset is an integer, not {type(offset).__name__}")
+    return offset
 
 
 def time_us(time: datetime.datetime) -> int:

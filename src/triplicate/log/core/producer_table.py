@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from triplicate.errors import ArgumentError, CorruptionError, ProducerFenced, SequenceGap, TooManyProducers
 from triplicate.log.core.head import check_text, dump_node, load_node
@@ -89,6 +90,15 @@ class _Known(Generic[Waiter]):
     recent: deque[Batch[Waiter]] = field(default_factory=lambda: deque(maxlen=RECENT_BATCHES))
 
 
+class OpenedEpoch:
+    """The greatest epoch in which a producer was opened with one writer. All its instances hold it, and it goes with the last of them."""
+
+    __slots__ = ("__weakref__", "epoch")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+
+
 class ProducerTable(Generic[Waiter]):
     """The producers that a log's writer knows.
 
@@ -103,6 +113,7 @@ class ProducerTable(Generic[Waiter]):
         self._idle_us = idle_us
         self._limit = limit
         self._known: dict[bytes, _Known[Waiter]] = {}
+        self._opened: WeakValueDictionary[bytes, OpenedEpoch] = WeakValueDictionary()
         for state in saved:
             known: _Known[Waiter] = _Known(state.epoch, state.sequence, state.time_us, state)
             known.recent.append(Batch(state.sequence, 1, range(state.offset, state.offset + 1)))
@@ -113,14 +124,29 @@ class ProducerTable(Generic[Waiter]):
         known = self._known.get(identity)
         return None if known is None else known.accepted
 
+    def open(self, name: str, identity: bytes, epoch: int) -> OpenedEpoch:
+        """Open an instance of a producer: from now on no older one appends, so that the last sequence number stays what it is for this one.
+
+        Returns:
+            What the instance holds as long as it is there.
+
+        Raises:
+            ProducerFenced, ArgumentError: see `check_epoch`.
+        """
+        self.check_epoch(name, identity, epoch)
+        opened = self._opened.setdefault(identity, OpenedEpoch(epoch))
+        opened.epoch = epoch
+        return opened
+
     def check_epoch(self, name: str, identity: bytes, epoch: int) -> None:
-        """Raise ProducerFenced if a newer instance of a producer has appended; ArgumentError for what is no epoch."""
-        if not 0 <= epoch < 2**32:
-            raise ArgumentError(f"producer {name!r} has epoch {epoch}; an epoch has 32 bits")
-        known = self._known.get(identity)
-        if known is not None and epoch < known.epoch:
+        """Raise ProducerFenced if a newer instance of a producer was opened or has appended; ArgumentError for what is no epoch."""
+        if not isinstance(epoch, int) or not 0 <= epoch < 2**32:
+            raise ArgumentError(f"producer {name!r} has epoch {epoch!r}; an epoch is an integer of 32 bits without sign")
+        known, opened = self._known.get(identity), self._opened.get(identity)
+        newest = max(0 if known is None else known.epoch, 0 if opened is None else opened.epoch)
+        if epoch < newest:
             raise ProducerFenced(
-                f"producer {name!r} of log {self._log!r} has appended in epoch {known.epoch}: this instance, of epoch {epoch}, is old"
+                f"producer {name!r} of log {self._log!r} was opened in epoch {newest}: this instance, of epoch {epoch}, is old"
             )
 
     def check(self, name: str, identity: bytes, epoch: int, sequence: int, now_us: int) -> Repeated[Waiter] | None:
@@ -133,8 +159,8 @@ class ProducerTable(Generic[Waiter]):
             SequenceGap, ProducerFenced, TooManyProducers, ArgumentError: nothing may be appended.
         """
         self.check_epoch(name, identity, epoch)
-        if not 0 <= sequence < SEQUENCE_LIMIT:
-            raise ArgumentError(f"producer {name!r} has sequence number {sequence}; it has 64 bits without sign")
+        if not isinstance(sequence, int) or not 0 <= sequence < SEQUENCE_LIMIT:
+            raise ArgumentError(f"producer {name!r} has sequence number {sequence!r}; it is an integer of 64 bits without sign")
         known = self._known.get(identity)
         if known is None:
             self._make_room(name, now_us)

@@ -133,7 +133,9 @@ class BackwardReader:
         """Open the segment of the record before the position. False: there is none."""
         if self._position is None:
             self._position = await self._begin()
-        for _ in range(STALE_ATTEMPTS):
+        attempts = 0
+        while attempts < STALE_ATTEMPTS:
+            attempts += 1
             head = (await self._store.read(self.name, synced=self._missing_ledger is not None)).head
             if self._log_id not in ("", head.log_id):
                 raise NoSuchLog(f"log {self.name!r} was deleted and created again")
@@ -152,6 +154,7 @@ class BackwardReader:
             if segment.state is SegmentState.LOST and self._skip_lost:
                 self._position = max(segment.first_offset, head.first_offset)
                 self.lost.append((self._position, segment.end_offset - 1))
+                attempts = 0  # This one has got on, and there are only so many segments.
                 continue
             check_not_lost(segment)
             try:

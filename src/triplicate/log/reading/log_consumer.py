@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from triplicate.errors import ArgumentError, HandleClosed, OffsetTruncated
+from triplicate.log.core.positions import check_offset
 from triplicate.log.reading.log_record import LogRecord, check_limit
 from triplicate.log.reading.record_reader import LogRecords
 from triplicate.log.store.consumer_nodes import ConsumerNodes, StoredConsumer
@@ -147,7 +148,7 @@ class LogConsumer:
         async with self._saving:
             self._check_open()
             chosen = self._position if position is None else position
-            if not 0 <= chosen <= self._position:
+            if not 0 <= check_offset(chosen) <= self._position:
                 raise ArgumentError(f"{self._nodes} has delivered the records before {self._position}: {chosen} cannot be its position")
             if chosen != self.saved_position or self._unsettled:
                 state = replace(self._stored.state, position=chosen, saved_ms=self._clock.wall_us() // 1000)

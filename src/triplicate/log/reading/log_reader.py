@@ -9,6 +9,7 @@ from triplicate.errors import ArgumentError, NoNode, NoSuchLedger, NoSuchLog, Of
 from triplicate.ledger import Entry
 from triplicate.log.core.head import Head, LogSegment, SegmentState
 from triplicate.log.core.locate import check_not_lost, reference_at, segment_at
+from triplicate.log.core.positions import check_offset
 from triplicate.log.reading.current_segment import CurrentSegment, open_segment
 from triplicate.log.reading.log_entries import BusyGuard, LogEntry, check_continuity
 from triplicate.log.store.head_store import HeadStore
@@ -328,7 +329,7 @@ def check_start(name: str, head: Head, offset: int) -> int:
     Raises:
         ArgumentError: it lies below 0, or beyond the end of a log without open segment. OffsetTruncated: before the first.
     """
-    if offset < 0 or (head.open is None and offset > head.closed_end):
+    if check_offset(offset) < 0 or (head.open is None and offset > head.closed_end):
         raise ArgumentError(f"log {name!r} ends at {head.closed_end}; reading cannot begin at {offset}")
     if offset < head.first_offset:
         raise OffsetTruncated(f"log {name!r}: offset {offset} was truncated; the first that may be read is {head.first_offset}")

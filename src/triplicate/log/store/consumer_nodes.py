@@ -6,6 +6,7 @@ and cannot save. The ephemeral node below it serves liveness and messages.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from triplicate.errors import BadVersion, ConsumerFenced, ConsumerOwned, NodeExists, NoNode, NotEmpty, SessionExpired, TriplicateError
@@ -137,7 +138,7 @@ class ConsumerNodes:
             await sleep(clock, OWNER_PAUSE_S)
 
     async def claim(self, owner: Owner) -> None:
-        """Record who consumes, in place of anyone else."""
+        """Record who consumes, in place of anyone else. If it is cancelled, it leaves no record."""
         store = self._store
 
         async def attempt() -> None:
@@ -153,7 +154,11 @@ class ConsumerNodes:
             except (NodeExists, NoNode) as error:
                 store.host.trace("log.consumer_owner_not_kept", log=self.log, consumer=self._name, error=repr(error))
 
-        await store.persist(attempt)
+        try:
+            await store.persist(attempt)
+        except asyncio.CancelledError:
+            await self.release(owner)
+            raise
 
     async def keep(self, owner: Owner) -> None:
         """Record the owner again whenever its node is gone, for example after the session was renewed. Returns when the consumer has

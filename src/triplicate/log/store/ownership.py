@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from triplicate.errors import BadVersion, LogOwned, NodeExists, NoNode, TriplicateError
 from triplicate.log.core.head import Owner, decode_owner, encode_owner
 from triplicate.log.store.head_store import HeadStore
@@ -41,7 +43,7 @@ async def await_no_owner(store: HeadStore, name: str) -> None:
 
 
 async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -> None:
-    """Become the owner; with `take_over` also in place of a living one.
+    """Become the owner; with `take_over` also in place of a living one. If it is cancelled, it leaves no node.
 
     Raises:
         LogOwned: another writer is alive and `take_over` is False.
@@ -66,11 +68,15 @@ async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -
             return False
         return True
 
-    for _ in range(store.settings.take_over_attempts):
-        if not take_over:
-            await await_no_owner(store, name)
-        if await store.persist(attempt):
-            return
+    try:
+        for _ in range(store.settings.take_over_attempts):
+            if not take_over:
+                await await_no_owner(store, name)
+            if await store.persist(attempt):
+                return
+    except asyncio.CancelledError:
+        await release(store, name, owner)  # The node may have been made. It would shut others out as long as the session lives.
+        raise
     raise LogOwned(f"log {name!r}: at every attempt another process became its owner; try again later")
 
 

@@ -11,6 +11,7 @@ from triplicate.errors import ArgumentError, BadVersion, NoNode, NoSuchLedger, N
 from triplicate.log.core import head_changes
 from triplicate.log.core.head import Head, LogSegment, PageReference, SegmentState, size_beneath
 from triplicate.log.core.head_changes import all_segments
+from triplicate.log.core.positions import check_offset
 from triplicate.log.core.retention import KEPT, kept_bytes, retention_offset
 from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
 from triplicate.log.store.ledger_ports import LedgerClient
@@ -28,9 +29,9 @@ async def truncate(client: LedgerClient, store: HeadStore, name: str, offset: in
         end_offset: the end of the readable records; the offset may not exceed it.
 
     Raises:
-        ArgumentError: the offset lies beyond the end, or below 0.
+        ArgumentError: the offset lies beyond the end, or below 0, or is no integer.
     """
-    if not 0 <= offset <= end_offset:
+    if not 0 <= check_offset(offset) <= end_offset:
         raise ArgumentError(f"log {name!r} ends at {end_offset} and cannot be truncated at {offset}")
 
     async def decide(stored: StoredHead) -> HeadDecision | None:

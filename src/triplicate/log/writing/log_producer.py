@@ -11,7 +11,7 @@ from typing import Protocol
 from triplicate.errors import ArgumentError
 from triplicate.log.core.payload import Buffer, Producer, RecordHeaders, encode_record_headers
 from triplicate.log.core.payload_encoder import check_timestamp, checked_cost
-from triplicate.log.core.producer_table import Repeated, producer_id
+from triplicate.log.core.producer_table import OpenedEpoch, Repeated, producer_id
 from triplicate.log.writing.entry_builder import EntryBuilder, Producers
 
 AT_ONCE = 1000
@@ -53,17 +53,24 @@ class LogProducer:
     an append succeeded appends the same record under the same number again, with a new writer if the old one has ended.
     """
 
-    def __init__(self, writer: NumberingWriter, name: str, epoch: int, *, owns_writer: bool = False) -> None:
+    def __init__(self, writer: NumberingWriter, name: str, epoch: int) -> None:
         self.name = name
         self.id = producer_id(name)
         """The producer in the headers of entries."""
         self.epoch = epoch
         self._writer = writer
-        self._owns_writer = owns_writer
+        self._owns_writer = False
+        self._opened: OpenedEpoch | None = None
+
+    def open(self) -> LogProducer:
+        """Fence the older instances that append with the same writer. Raises ProducerFenced: this one is old; ArgumentError: no epoch."""
+        self._opened = self._writer.producers.open(self.name, self.id, self.epoch)
+        return self
 
     def owning(self) -> LogProducer:
         """The same producer, which ends its writer when it ends."""
-        return LogProducer(self._writer, self.name, self.epoch, owns_writer=True)
+        self._owns_writer = True
+        return self
 
     @property
     def last_sequence(self) -> int | None:

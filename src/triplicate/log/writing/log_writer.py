@@ -29,7 +29,6 @@ from triplicate.log.core.payload_encoder import (
     columns_of,
     encode_columns,
     encode_control,
-    wall_time_after,
 )
 from triplicate.log.core.writer_machine import (
     LOST,
@@ -184,17 +183,16 @@ class LogWriter(WriterState):
 
         Args:
             name: of the producer, the same for all its lives.
-            epoch: raise it so that an older instance of the producer, which may still be alive, cannot append any more once this one has
-                appended its first record. Until then it can, and a number that it uses is a repetition for this one.
+            epoch: raise it so that an older instance of the producer, which may still be alive, cannot append with this writer any more.
+                Later writers know the epoch from this instance's first record on.
 
         Raises:
-            LogFenced, HandleClosed: see the class. ProducerFenced: a newer instance has appended. ArgumentError: no valid name or epoch.
+            LogFenced, HandleClosed: see the class. ProducerFenced: there is a newer instance. ArgumentError: no valid name or epoch.
         """
         self._check_usable()
         producer = LogProducer(self, name, epoch)
         await self._transitions.keep_producers(self.epoch, self.owner)
-        self.producers.check_epoch(name, producer.id, epoch)
-        return producer
+        return producer.open()
 
     @property
     def producers(self) -> Producers:
@@ -212,7 +210,7 @@ class LogWriter(WriterState):
         await self._window.admit(0, cost)
         try:
             self._check_usable()
-            waiting, now_us = self._builder, self._machine.wall_time_us
+            waiting, now_us = self._builder, self._machine.next_wall_time_us(self._clock.wall_us())
             sequence, repeated = record.check(self.producers, now_us)
             if repeated is None and waiting is not None and not record.fits(waiting, self._settings.entry_target_bytes):
                 self._flush()
@@ -410,7 +408,7 @@ class LogWriter(WriterState):
 
     def _send_entry(self, entry: PendingEntry[Waiter], first_index: int) -> None:
         machine, ledger = self._machine, self._ledger
-        wall_time_us = wall_time_after(machine.wall_time_us, self._clock.wall_us())
+        wall_time_us = machine.next_wall_time_us(self._clock.wall_us())
         encoded, encryptor = entry.encoded, self._encryptor
         if encryptor is None:
             payload = encoded.payload(first_index, wall_time_us)

@@ -11,6 +11,14 @@ Parameters = Sequence[object] | Mapping[str, object]
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 
 
+def check_text(sql: str) -> None:
+    """Raises SqlError: 42804, a statement is no text; 22021, it has a zero character, at which SQLite would end it."""
+    if not isinstance(sql, str):
+        raise SqlError("42804", f"a statement is a str, not {type(sql).__name__}")
+    if "\0" in sql:
+        raise SqlError("22021", "a statement has no zero characters; give values that have them as parameters")
+
+
 def bound(names: Sequence[str | None], parameters: Parameters) -> tuple[Value, ...]:
     """The values of a statement's parameters by index.
 

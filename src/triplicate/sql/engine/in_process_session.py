@@ -6,14 +6,14 @@ their own, whose transactions fail with a statement.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.audit import IN_PROCESS
 from triplicate.sql.core.interface import Column, Cursor, Prepared, Row, SchemaMoved, StatementKind, TransactionStatus
 from triplicate.sql.core.lexer import SqlDialect, split_statements
-from triplicate.sql.core.parameter_binding import Parameters, bound
+from triplicate.sql.core.parameter_binding import Parameters, bound, check_text
 from triplicate.sql.core.schema_cache import SchemaCache
 from triplicate.sql.core.transaction_block import failed_transaction
 from triplicate.sql.engine.session import SqlSession
@@ -143,6 +143,7 @@ class InProcessSession:
 
     async def _prepare(self, sql: str) -> tuple[Prepared, tuple[int, int]]:
         """The statement, and a version of the schema that was there when it was prepared."""
+        check_text(sql)
         session = self._session
         version = session.schema_version
         if not session.sees_shared_schema:
@@ -180,8 +181,18 @@ class InProcessSession:
         """Run one change for each row of parameters, in the open transaction or in one of its own; the number of rows changed.
 
         Raises:
-            SqlError: a run has failed, and nothing of the call is stored. 42601: the statement is no change, or returns rows.
+            SqlError: a run has failed, and nothing of the call is stored. 42601: the statement is no change, or returns rows. What `rows`
+                raises comes out as it is; nothing is stored then either.
         """
+        errors: list[Exception] = []
+        try:
+            return await self._execute_many(sql, _supplied(rows, errors))
+        except SqlError:
+            if errors:
+                raise errors[0] from None
+            raise
+
+    async def _execute_many(self, sql: str, rows: Iterable[Parameters]) -> int:
         if self.in_transaction:
             try:
                 return await self._run_many(sql, rows)
@@ -213,6 +224,7 @@ class InProcessSession:
         Raises:
             SqlError: a statement failed. Those before it stay.
         """
+        check_text(sql)
         for statement in split_statements(sql, SqlDialect.SQLITE):
             await (await self.start(statement.sql)).close()
 
@@ -228,3 +240,12 @@ class InProcessSession:
     async def close(self) -> None:
         """Roll back the open transaction and end the session. Idempotent."""
         await self._session.close()
+
+
+def _supplied(rows: Iterable[Parameters], errors: list[Exception]) -> Iterator[Parameters]:
+    """A caller's rows. Their own error becomes one of SQL, which undoes the statement, and is added to `errors`."""
+    try:
+        yield from rows
+    except Exception as error:
+        errors.append(error)
+        raise SqlError("22023", f"the rows of parameters ended with {error!r}") from error

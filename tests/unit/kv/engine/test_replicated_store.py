@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from triplicate.kv import (
     Add,
     Append,
     Delete,
+    Expire,
     Expiry,
     Get,
     KeyExists,
@@ -138,6 +141,62 @@ def test_requests_beyond_the_limits_are_refused_and_change_nothing(tmp_path: Pat
         with pytest.raises(ArgumentError, match="send it in parts"):
             store.submit(StoreBatch([Put(b"k%d" % number, b"v" * 1000) for number in range(4100)]))
         assert (await store.count()).number == 3901
+
+    play(tmp_path, scene)
+
+
+WRONG_BATCHES: dict[str, StoreBatch] = {
+    "a text as key": StoreBatch([Put("k", b"")]),  # type: ignore[arg-type]
+    "a bytearray as key": StoreBatch([Delete(bytearray(b"k"))]),  # type: ignore[arg-type]
+    "a text as value": StoreBatch([Put(b"k", "v")]),  # type: ignore[arg-type]
+    "no value": StoreBatch([Put(b"k", None)]),  # type: ignore[arg-type]
+    "a text as suffix": StoreBatch([Append(b"k", "v")]),  # type: ignore[arg-type]
+    "a fraction as amount": StoreBatch([Add(b"k", 1.5)]),  # type: ignore[arg-type]
+    "a fraction as deadline": StoreBatch([Put(b"k", b"v", Expiry(after_ms=1.5))]),  # type: ignore[arg-type]
+    "a number as expiry": StoreBatch([Expire(b"k", 1000)]),  # type: ignore[arg-type]
+    "a text as a put's condition": StoreBatch([Put(b"k", b"v", when="if absent")]),  # type: ignore[arg-type]
+    "a condition as operation": StoreBatch([KeyExists(b"k")]),  # type: ignore[list-item]
+    "an operation as condition": StoreBatch([], [Get(b"k")]),  # type: ignore[list-item]
+    "a text as condition's value": StoreBatch([Get(b"k")], [ValueIs(b"k", "v")]),  # type: ignore[arg-type]
+    "a text as version": StoreBatch([Get(b"k")], [VersionIs(b"k", "1")]),  # type: ignore[arg-type]
+}
+
+
+def test_batches_of_wrong_types_are_refused_where_they_are_submitted_and_harm_no_other(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
+        taken: list[str] = []
+        for number, (name, batch) in enumerate(WRONG_BATCHES.items()):
+            before = store.submit(StoreBatch([Put(b"before", b"1")]))
+            try:
+                store.submit(batch)
+                taken.append(name)
+            except ArgumentError:
+                assert (await before).position == number + 1
+        assert not taken
+        assert store.is_leader
+
+    play(tmp_path, scene)
+
+
+def test_reads_and_watches_of_wrong_types_are_refused_where_they_are_made(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
+        wrong: Any = "text"
+        calls: list[Callable[[], Awaitable[object]]] = [
+            lambda: store.get(wrong),
+            lambda: store.get_many([b"k", wrong]),
+            lambda: store.scan(KeyRange(wrong)),
+            lambda: store.scan(KeyRange(b"", wrong)),
+            lambda: store.scan(ALL_KEYS, wrong),
+            lambda: store.count(KeyRange(wrong)),
+            lambda: store.watch(wrong),
+            lambda: store.watch(b"", wrong),
+        ]
+        for call in calls:
+            with pytest.raises(ArgumentError, match=" not str"):
+                await call()
+        with pytest.raises(ArgumentError, match="not str"):
+            store.try_get(wrong)
+        await store.put(b"k", b"1")
 
     play(tmp_path, scene)
 

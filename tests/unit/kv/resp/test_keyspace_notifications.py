@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from tests.unit.kv.resp.resp_rig import Stand, play, request
-from triplicate.errors import PlaceLost
+from triplicate.errors import PlaceLost, StoreUnavailable
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
@@ -69,6 +70,31 @@ def test_a_subscription_for_more_keys_goes_on_without_a_gap(tmp_path: Path) -> N
                 message = await pubsub.get_message(timeout=5)
                 seen += message is not None and message["channel"] == b"__keyspace@0__:a"
             assert await pubsub.get_message(timeout=0.05) is None
+
+    play(tmp_path, scene)
+
+
+def test_a_subscription_that_fails_changes_nothing_for_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def failing(*_: object) -> None:
+        raise StoreUnavailable("the copy is replaced")
+
+    async def scene(stand: Stand) -> None:
+        raw = await stand.raw()
+        with monkeypatch.context() as failure:
+            failure.setattr(stand.store, "watch", failing)
+            assert (await raw.ask(request(b"SUBSCRIBE", b"__keyspace@0__:a"))).startswith(b"-TRYAGAIN")
+            assert await raw.ask(request(b"GET", b"a")) == b"$-1"
+        assert await raw.ask(request(b"SUBSCRIBE", b"__keyspace@0__:a")) == b"*3"
+        for _ in range(5):
+            await raw.reader.readline()
+        with monkeypatch.context() as failure:
+            failure.setattr(stand.store, "watch", failing)
+            assert (await raw.ask(request(b"SUBSCRIBE", b"__keyspace@0__:b"))).startswith(b"-TRYAGAIN")
+        await stand.store.put(b"b", b"1")
+        await stand.store.put(b"a", b"1")
+        message = [await asyncio.wait_for(raw.reader.readline(), 5) for _ in range(7)]
+        assert message[2:5:2] == [b"message\r\n", b"__keyspace@0__:a\r\n"]
+        raw.close()
 
     play(tmp_path, scene)
 

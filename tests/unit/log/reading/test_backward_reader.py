@@ -9,6 +9,7 @@ import pytest
 from tests.unit.log.fake import Stage, play
 from triplicate.errors import ArgumentError, OffsetGap, OffsetTruncated
 from triplicate.log import BackwardReader, Logs, LogSettings, SegmentState, decode_header
+from triplicate.log.reading.log_reader import STALE_ATTEMPTS
 
 SMALL_PLAIN = LogSettings(roll_size_bytes=2048, compression="none")
 
@@ -125,6 +126,24 @@ def test_a_lost_segment_is_told_or_passed_over() -> None:
         found = [record.offset async for record in passing]
         assert found == [*reversed(range(lost.end_offset, 60)), *reversed(range(lost.first_offset))]
         assert passing.lost == [(lost.first_offset, lost.end_offset - 1)]
+
+    play(scene)
+
+
+def test_any_number_of_lost_segments_in_a_row_is_passed_over() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = await filled(stage, 240)
+        segments = [segment for segment in await logs.segments("l") if segment.state is SegmentState.CLOSED]
+        lost = segments[1:-1]
+        assert len(lost) > STALE_ATTEMPTS
+        for segment in lost:
+            stage.bookies.ledgers.pop(segment.ledger_id)
+            await logs.client.metadata.ledgers.delete(segment.ledger_id)  # type: ignore[attr-defined]
+        await logs.repair("l")
+        passing = logs.backwards("l", skip_lost=True)
+        found = [record.offset async for record in passing]
+        assert found == [*reversed(range(lost[-1].end_offset, 240)), *reversed(range(lost[0].first_offset))]
+        assert len(passing.lost) == len(lost)
 
     play(scene)
 

@@ -20,6 +20,54 @@ async def names_of(logs: Logs, name: str = "l") -> list[bytes | None]:
     return [record.value async for record in logs.records(name, to="latest")]
 
 
+def test_an_older_instance_appends_nothing_once_a_newer_one_was_opened() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l") as writer:
+            old = await writer.producer("one", epoch=1)
+            await old.append(b"a", sequence=0)
+            new = await writer.producer("one", epoch=2)
+            first = (new.last_sequence or 0) + 1
+            with pytest.raises(ProducerFenced, match="opened in epoch 2"):
+                await old.append(b"of the old one", sequence=first)
+            assert await new.append(b"b", sequence=first) == Appended(1, 1)
+            # The new one need not have a record, nor the log one of the producer.
+            older, newer = await writer.producer("two", epoch=3), await writer.producer("two", epoch=4)
+            with pytest.raises(ProducerFenced):
+                await older.append(b"c")
+            with pytest.raises(ProducerFenced):
+                await writer.producer("two", epoch=3)
+            assert await newer.append(b"d") == Appended(0, 2)
+        assert await names_of(logs) == [b"a", b"b", b"d"]
+
+    play(scene)
+
+
+def test_producers_that_append_after_a_long_pause_are_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producer_table.ProducerTable.__init__, "__defaults__", (2,))
+
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(LogClientSettings(producer_idle_s=3600.0))
+        stage.wall_us = 1_700_000_000_000_000
+        await logs.create("l")
+        async with await logs.writer("l") as writer:
+            one, two = await writer.producer("one"), await writer.producer("two")
+            for producer in (one, two):
+                await producer.append(b"a", sequence=5)
+            stage.wall_us += 7_200_000_000
+            for producer in (one, two):
+                await producer.append(b"b", sequence=6)
+            three = await writer.producer("three")
+            with pytest.raises(TooManyProducers):
+                await three.append(b"c", sequence=0)
+            stage.wall_us += 7_200_000_000
+            # Nothing was appended in the pause: the clock alone tells that it is over.
+            assert await three.append(b"c", sequence=0) == Appended(0, 4)
+
+    play(scene)
+
+
 def test_a_repeated_append_is_there_once_and_returns_its_offset() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()

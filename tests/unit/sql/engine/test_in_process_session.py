@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,40 @@ def test_an_error_undoes_its_statement_and_the_transaction_goes_on(tmp_path: Pat
         await session.execute("insert into t(a) values (4)")
         await session.execute("commit")
         assert await values(session) == [1, 4]
+
+    session_of_a_leader(tmp_path, scene)
+
+
+def test_rows_that_end_with_an_error_of_the_program_change_nothing(tmp_path: Path) -> None:
+    def broken() -> Iterator[tuple[int]]:
+        yield (2,)
+        raise ZeroDivisionError
+
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        with pytest.raises(ZeroDivisionError):
+            await session.execute_many("insert into t(a) values (?)", broken())
+        assert not session.in_transaction
+        await session.execute("begin")
+        await session.execute("insert into t(a) values (1)")
+        with pytest.raises(ZeroDivisionError):
+            await session.execute_many("insert into t(a) values (?)", broken())
+        await session.execute("insert into t(a) values (3)")
+        await session.execute("commit")
+        assert await values(session) == [1, 3]
+
+    session_of_a_leader(tmp_path, scene)
+
+
+def test_a_text_that_is_no_statement_for_sqlite_is_refused(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        wrong: list[Any] = [None, b"select 1", 5, "select 1\0; drop table t"]
+        for sql in wrong:
+            for call in (session.execute, session.kind_of, session.execute_script):
+                with pytest.raises(SqlError, match="a statement "):
+                    await call(sql)
+            with pytest.raises(SqlError, match="a statement "):
+                await session.execute_many(sql, [(1,)])
+        assert await values(session) == []
 
     session_of_a_leader(tmp_path, scene)
 

@@ -9,6 +9,7 @@ from triplicate.kv.core.operations import Expiry
 from triplicate.kv.resp.core.command_errors import NOT_A_FLOAT, NOT_AN_INTEGER, SYNTAX, CommandError
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
+UNSIGNED_MAX, UNSIGNED_DIGITS_MAX = 2**64 - 1, 20
 DEADLINE_MS_MAX = 2**53 - 1
 """The last deadline, milliseconds since the epoch."""
 
@@ -30,6 +31,13 @@ def integer(word: bytes, error: str = NOT_AN_INTEGER) -> int:
     if not INTEGER_MIN <= value <= INTEGER_MAX:
         raise CommandError(error)
     return value
+
+
+def unsigned(word: bytes, error: str) -> int:
+    """An integer of 64 bits without sign, of at most 20 digits. Raises CommandError."""
+    if len(word) > UNSIGNED_DIGITS_MAX or not word.isdigit() or int(word) > UNSIGNED_MAX:
+        raise CommandError(error)
+    return int(word)
 
 
 def decimal(word: bytes) -> Decimal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triplicate.kv.core.store_interface import LevelKind
-from triplicate.kv.resp.core.arguments import OptionWords, integer
+from triplicate.kv.resp.core.arguments import OptionWords, integer, unsigned
 from triplicate.kv.resp.core.command_errors import SYNTAX, CommandError
 from triplicate.kv.resp.core.glob import Glob
 from triplicate.kv.resp.core.replies import RESP2, RESP3
@@ -16,7 +16,6 @@ BOUND_S_MAX = 3600.0
 WAIT_MS_MAX = 60_000
 SCAN_COUNT_MAX = 10_000
 DEFAULT_USER = "default"
-_UINT64_MAX = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +237,7 @@ def keys(words: list[bytes]) -> Keys:
 
 
 def scan(words: list[bytes]) -> Scan:
-    if not words[1].isdigit() or int(words[1][:24]) > _UINT64_MAX:
-        raise CommandError("ERR invalid cursor")
+    cursor = unsigned(words[1], "ERR invalid cursor")
     pattern, count, of_strings = None, 10, True
     options = OptionWords(words, 2)
     while (option := options.next()) is not None:
@@ -254,7 +252,7 @@ def scan(words: list[bytes]) -> Scan:
             of_strings = value.lower() == b"string"
         else:
             raise CommandError(SYNTAX)
-    return Scan(int(words[1]), pattern, min(count, SCAN_COUNT_MAX), of_strings)
+    return Scan(cursor, pattern, min(count, SCAN_COUNT_MAX), of_strings)
 
 
 def watch(words: list[bytes]) -> WatchKeys:

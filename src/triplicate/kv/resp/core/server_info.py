@@ -40,7 +40,12 @@ class ClientFacts:
             "lib-name": self.library,
             "resp": self.version,
         }
-        return " ".join(f"{name}={value}" for name, value in facts.items())
+        return " ".join(f"{name}={_word(str(value))}" for name, value in facts.items())
+
+
+def _word(text: str) -> str:
+    """A text without spaces and line breaks, which separate the facts and the clients. The names of users may have any characters."""
+    return "".join(each if each.isprintable() and each != " " else "".join(f"\\x{byte:02x}" for byte in each.encode()) for each in text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import pytest
 from triplicate.kv.core.operations import Get
 from triplicate.kv.resp.core.command_errors import CommandError
 from triplicate.kv.resp.core.command_table import TABLE, chosen, command_info, find
+from triplicate.kv.resp.core.connection_commands import Scan
 from triplicate.kv.resp.core.key_commands import KeyCommand
 from triplicate.kv.resp.core.unsupported import UNSUPPORTED
 
@@ -81,6 +82,15 @@ def test_arguments_that_do_not_fit_are_refused(line: str, message: str) -> None:
 def test_a_password_is_in_no_repr() -> None:
     words = [b"hello", b"3", b"AUTH", b"anna", b"a secret"]
     assert "a secret" not in repr(find(words).read(words))
+
+
+def test_a_cursor_of_more_than_64_bits_or_of_many_digits_is_refused() -> None:
+    words = [b"SCAN", b"%d" % (2**64 - 1)]
+    command = find(words).read(words)
+    assert isinstance(command, Scan)
+    assert command.cursor == 2**64 - 1
+    for word in (b"%d" % 2**64, b"0" * 5000, b"9" * 5000, b"-1", b"", "١".encode()):
+        assert refusal(b"SCAN", word) == "ERR invalid cursor"
 
 
 def test_the_table_describes_each_command() -> None:
