@@ -22,7 +22,7 @@ LIVE_TABLES: dict[str, str] = {
     " connected timestamptz, statement_start timestamptz, state_change timestamptz, statement text",
     "triplicate_open_transactions": "pid integer, role text, state text, writer text, began timestamptz, statement text",
     "triplicate_statements": "role text, statement text, calls bigint, errors bigint, rows bigint, total_ms real, mean_ms real,"
-    " longest_ms real",
+    " longest_ms real, wait_ms real, writer_wait_ms real, log_wait_ms real, read_wait_ms real",
     "triplicate_locks": "pid integer, role text, granted boolean, began timestamptz, statement text",
     "triplicate_log": "segment bigint, first_position bigint, end_position bigint, records bigint, size_bytes bigint, state text,"
     " first_time timestamptz, last_time timestamptz",
