@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import os.path
+import getpass
+import os
+import socket
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -60,6 +62,15 @@ def keys_of(path: str | None) -> KeySource | None:
     found = KnownKeys(read_keys(path))
     found.place = path
     return found
+
+
+def _maker() -> str:
+    """The user and the machine. A container may have no name for the user."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
 
 
 def work_folder_option(command: Command) -> Command:
@@ -138,14 +149,27 @@ def backup(
     """
     if incremental and replaces:
         raise click.UsageError("--incremental adds to a backup; --replace makes another in its place")
-    path = os.path.abspath(path)
+    place, path = path, os.path.abspath(path)
+
+    def unrecorded(error: Exception) -> None:
+        remarks.print(f"the backup is complete, but is not in triplicate_backups: {str(error) or 'the metadata did not answer in time'}")
 
     async def work(client: Client) -> None:
         logs = Logs(client, client_settings(LogClientSettings))
         keys = keys_of(key_file)
         with tempfile.TemporaryDirectory(prefix="triplicate-backup-", dir=work_folder) as folder:
             made = await back_up_database(
-                client, logs, name, path, is_incremental=incremental, replaces=replaces, keys=keys, work_folder=folder
+                client,
+                logs,
+                name,
+                path,
+                is_incremental=incremental,
+                replaces=replaces,
+                keys=keys,
+                work_folder=folder,
+                place=place,
+                maker=_maker(),
+                on_unrecorded=unrecorded,
             )
         if made is None:
             remarks.print(f"nothing was committed in database {name} since the backup at {path}")

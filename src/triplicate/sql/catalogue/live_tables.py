@@ -28,6 +28,8 @@ LIVE_TABLES: dict[str, str] = {
     " first_time timestamptz, last_time timestamptz",
     "triplicate_snapshots": "snapshot text, position bigint, taken timestamptz, size_bytes bigint, stored_bytes bigint, node text,"
     " state text, reason text",
+    "triplicate_backups": "kind text, made timestamptz, first_position bigint, position bigint, log_time timestamptz, size_bytes bigint,"
+    " place text, maker text, key text",
     "triplicate_changes": "position bigint, committed_at timestamptz, transaction_id bigint, seq bigint, table_name text, change text,"
     " key jsonb, new_row jsonb, old_row jsonb, sql text",
     "pg_stat_activity": "datid oid, datname name, pid integer, leader_pid integer, usesysid oid, usename name, application_name text,"
