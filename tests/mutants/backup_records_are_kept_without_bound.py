@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from triplicate.sql.backup.core.backup_records import BackupRecord
 
 TESTS = ["tests/unit/sql/backup/core/test_backup_records.py::test_the_newest_records_are_kept_in_the_order_of_their_making"]
 
@@ -10,4 +12,7 @@ TESTS = ["tests/unit/sql/backup/core/test_backup_records.py::test_the_newest_rec
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.sql.backup.core import backup_records
 
-    patch(backup_records, "KEPT", 1_000_000)
+    def all_of_them(records: Sequence[BackupRecord], record: BackupRecord) -> tuple[BackupRecord, ...]:
+        return tuple(sorted((*records, record), key=lambda one: one.made_ms))
+
+    patch(backup_records, "with_record", all_of_them)
