@@ -118,6 +118,7 @@ async def restore_database(
     *,
     is_unencrypted: bool = False,
     keys: KeySource | None = None,
+    on_manifest: Callable[[Manifest], object] | None = None,
 ) -> DatabaseInfo:
     """Make a database of a backup, on any cluster. The whole backup is verified before anything is changed.
 
@@ -127,6 +128,7 @@ async def restore_database(
         work_folder: an empty folder for a copy of the database.
         is_unencrypted: whether a database whose log was encrypted may be restored without a key.
         keys: of an encrypted backup.
+        on_manifest: called with the manifest before anything is changed.
 
     Raises:
         SqlError: 42P04, the name is in use. ArgumentError: there is no backup, or a key is missing. BackupDamaged: it fails a digest, or
@@ -138,6 +140,8 @@ async def restore_database(
     try:
         backup: Backup = await on_disk(worker, open_backup, client.host, path, keys)
         manifest = backup.manifest
+        if on_manifest is not None:
+            on_manifest(manifest)
         if manifest.is_encrypted and not new.key_id and not is_unencrypted:
             raise ArgumentError(
                 f"the log of database {manifest.database!r} was encrypted: give --key ID to encrypt that of {new.name!r}, or --unencrypted"
