@@ -1,4 +1,4 @@
-"""Count the Python calls, thread hops and turns of the event loop of one-row INSERTs, from the client's message to the answer.
+"""Count the Python calls, thread hops and turns of the event loop of one-row INSERTs and SELECTs, from the client's message to the answer.
 
 One database node runs in this process over ledgers in memory, and psycopg talks to its PostgreSQL server from a thread. Only calls of
 functions in `triplicate` count. Resumptions of coroutines and generators are counted apart. A hop is a function handed to a worker thread,
@@ -7,11 +7,12 @@ before the answer.
 
     python -m benchmarks.statement_calls [--rows 20] [--detail]
 
-Three cases are printed, each as the median of its statements:
+Four cases are printed, each as the median of its statements:
 
 - ``parsed``: the text is the same each time, and the client sends Parse, Bind, Describe, Execute and Sync.
 - ``prepared``: the client has prepared the statement and sends Bind, Describe, Execute and Sync.
 - ``new text``: each statement has a text of its own, as clients send that write values into it.
+- ``read``: a prepared SELECT of one row by its key.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def _report(name: str, found: list[Measured], *, detail: bool) -> None:
 
 
 def run_cases(counter: CallCounter, dsn: str, rows: int, *, detail: bool) -> None:
-    """Run the three cases on one connection and print them. Blocks."""
+    """Run the four cases on one connection and print them. Blocks."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("create table t(id integer primary key, name text)")
         text = "insert into t values (%s, %s)"
@@ -152,6 +153,13 @@ def run_cases(counter: CallCounter, dsn: str, rows: int, *, detail: bool) -> Non
             connection.execute(f"insert into t values ({1000 + index}, 'anvil')".encode())
 
         _report("new text", _measured(counter, rows, insert_new), detail=detail)
+
+        def read(index: int) -> None:
+            connection.execute("select name from t where id = %s", (index,), prepare=True)
+
+        for index in range(3):
+            read(index)
+        _report("read", _measured(counter, rows, read), detail=detail)
 
 
 async def measure(folder: Path, rows: int, *, detail: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triplicate.sql.core.interface import Cursor, Prepared, Value
+from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.engine import session
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.read_admission import ReadAdmission, confirm
@@ -18,10 +19,10 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     original = session.SqlSession._read
 
     async def read(self: session.SqlSession, prepared: Prepared, parameters: Sequence[Value], version: int | None) -> Cursor:
-        await confirm(self._database.leadership)
+        await confirm(self._database.leadership, self.waits)
         return await original(self, prepared, parameters, version)
 
-    async def confirmed_before(leadership: Leadership | None) -> None:
+    async def confirmed_before(leadership: Leadership | None, waits: StatementWaits) -> None:
         return
 
     async def good_already(self: ReadAdmission, leadership: Leadership | None, valid_until: float) -> bool:

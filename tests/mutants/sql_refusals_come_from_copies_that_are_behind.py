@@ -15,6 +15,6 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     async def admit_refusal(self: ReadAdmission, leadership: Leadership | None, *, has_snapshot: bool) -> None:
-        await confirm(leadership)
+        await confirm(leadership, self._waits)
 
     patch(ReadAdmission, "admit_refusal", admit_refusal)

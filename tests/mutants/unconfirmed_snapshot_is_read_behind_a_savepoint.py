@@ -16,7 +16,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def keep(self: SqlSession, leadership: Leadership | None, sql: str, version: int | None) -> ReaderCheckout:
         checkout = self._checkout = await self._database.pool.acquire(snapshot=True)
         self._snapshot = await checkout.run(checkout.reader.begin)
-        await confirm(leadership)
+        await confirm(leadership, self.waits)
         return checkout
 
     patch(SqlSession, "_begin_snapshot", keep)

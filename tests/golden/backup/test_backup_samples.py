@@ -11,6 +11,7 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
+from triplicate.sql.backup.core.backup_records import BackupRecord, decode_records, encode_records, record_of
 from triplicate.sql.backup.core.manifest import Manifest, Part, PartKind, decode_manifest, digest_text, encode_manifest
 from triplicate.sql.backup.core.part_cipher import BLOCK_BYTES, BackupKey, sealed, unsealed
 from triplicate.sql.backup.core.record_file import START, BatchFrame, RecordFileReader, encode_frame
@@ -58,12 +59,18 @@ ENCRYPTED_MANIFEST = replace(
     sealed=SEALED.hex(),
     parts=(replace(MANIFEST.full, file=ENCRYPTED_NAME, size_bytes=len(ENCRYPTED), digest=digest_text(hashlib.sha256(ENCRYPTED))),),
 )
+RECORDED = (
+    record_of(replace(MANIFEST, parts=MANIFEST.parts[:1]), "/backups/shop", "ann@shop-1"),
+    record_of(MANIFEST, "../shöp", "ann@shop-1"),
+    BackupRecord(PartKind.FULL, 1_700_000_700_000, 0, 1355, 0, 123, "/backups/shop.tar", "1000@5f3c", "new"),
+)
 SAMPLES = {
     "manifest.json": encode_manifest(MANIFEST),
     "log.records": RECORDS,
     "backup.tar": archive(),
     "manifest-2.json": encode_manifest(ENCRYPTED_MANIFEST),
     "part.encrypted": ENCRYPTED,
+    "recorded.json": encode_records(RECORDED),
 }
 
 
@@ -97,6 +104,12 @@ def test_the_encrypted_part_opens() -> None:
     assert unsealed(KEY, manifest.identity, manifest.full.file, data, "sample") == PLAIN
     assert unsealed(KEY, manifest.identity, "administrator", bytes.fromhex(manifest.sealed), "sample") == b'["ann", "verifier"]'
     assert data == ENCRYPTED
+
+
+def test_the_records_in_the_metadata_open() -> None:
+    data = (HERE / "recorded.json").read_bytes()
+    assert decode_records(data) == RECORDED
+    assert encode_records(RECORDED) == data
 
 
 def write() -> None:

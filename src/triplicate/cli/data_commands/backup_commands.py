@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import os.path
+import getpass
+import os
+import socket
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
@@ -60,6 +63,21 @@ def keys_of(path: str | None) -> KeySource | None:
     found = KnownKeys(read_keys(path))
     found.place = path
     return found
+
+
+def note_clear(path: str, manifest: BackupManifest) -> None:
+    """Tell an operator who has given keys that a backup is in clear: it may have been put in the place of an encrypted one."""
+    if not manifest.key_id:
+        remarks.print(f"the backup at {path} is not encrypted: no key of --key-file protects it, and whoever can write there can change it")
+
+
+def _maker() -> str:
+    """The user and the machine. A container may have no name for the user."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
 
 
 def work_folder_option(command: Command) -> Command:
@@ -138,14 +156,27 @@ def backup(
     """
     if incremental and replaces:
         raise click.UsageError("--incremental adds to a backup; --replace makes another in its place")
-    path = os.path.abspath(path)
+    place, path = path, os.path.abspath(path)
+
+    def unrecorded(error: Exception) -> None:
+        remarks.print(f"the backup is complete, but is not in triplicate_backups: {str(error) or 'the metadata did not answer in time'}")
 
     async def work(client: Client) -> None:
         logs = Logs(client, client_settings(LogClientSettings))
         keys = keys_of(key_file)
         with tempfile.TemporaryDirectory(prefix="triplicate-backup-", dir=work_folder) as folder:
             made = await back_up_database(
-                client, logs, name, path, is_incremental=incremental, replaces=replaces, keys=keys, work_folder=folder
+                client,
+                logs,
+                name,
+                path,
+                is_incremental=incremental,
+                replaces=replaces,
+                keys=keys,
+                work_folder=folder,
+                place=place,
+                maker=_maker(),
+                on_unrecorded=unrecorded,
             )
         if made is None:
             remarks.print(f"nothing was committed in database {name} since the backup at {path}")
@@ -172,7 +203,10 @@ def verify_backup_command(path: str, key_file: str | None, as_json: bool) -> Non
     path = os.path.abspath(path)
 
     async def work() -> None:
-        manifest = await verify_backup(real_host("backup"), path, keys_of(key_file))
+        keys = keys_of(key_file)
+        manifest = await verify_backup(real_host("backup"), path, keys)
+        if keys is not None:
+            note_clear(path, manifest)
         if as_json:
             print_json(manifest_facts(manifest))
             return
@@ -217,7 +251,8 @@ def restore(
         new = NewDatabase(name, key_id=key_id, replaces=replaces)
         with tempfile.TemporaryDirectory(prefix="triplicate-restore-", dir=work_folder) as folder:
             keys = keys_of(key_file)
-            info = await restore_database(client, logs, path, target, new, folder, is_unencrypted=unencrypted, keys=keys)
+            told = None if keys is None else partial(note_clear, path)
+            info = await restore_database(client, logs, path, target, new, folder, is_unencrypted=unencrypted, keys=keys, on_manifest=told)
         begin = (await logs.head(info.log)).first_offset
         if as_json:
             print_json({"database": info.name, "log": info.log, "position": begin})

@@ -178,6 +178,7 @@ WARNINGS = frozenset(
         "security.certificate_not_renewed",
         "security.tokens_not_renewed",
         "security.users_not_renewed",
+        "sql.backup_not_recorded",
         "sql.past_copy_failed",
         "sql.past_copy_without_snapshot",
         "sql.end_unknown",

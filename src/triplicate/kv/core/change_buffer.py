@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from triplicate.errors import PlaceLost
 from triplicate.kv.core.store_interface import ChangeKind, KeyChange
-from triplicate.kv.core.store_records import Effect, size_of
+from triplicate.kv.core.store_records import Effect, held_size_of
 
 TAKE_MAX = 1000
 """Changes that one call of `take` looks at; a batch is never cut."""
@@ -48,7 +48,7 @@ class ChangeBuffer:
 
     def add(self, position: int, effects: Sequence[Effect]) -> None:
         """A batch is visible now. It ends at this position."""
-        size_bytes = size_of(effects)
+        size_bytes = held_size_of(effects)
         self._kept.append(_Kept(position, effects, size_bytes))
         self._size_bytes += size_bytes
         self.position = position

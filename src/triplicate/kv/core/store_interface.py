@@ -117,7 +117,7 @@ class KeyPage(NamedTuple):
     """The answer to `scan`, of one moment. Two pages of one scan may be of different moments."""
 
     items: Sequence[Item]
-    """In the order of the keys' bytes."""
+    """In the order of the keys' bytes. Expired keys are passed over, a number of them for each page: a page with a cursor may be empty."""
     cursor: bytes | None
     """The start of the range for the next page; None at the end."""
     position: int

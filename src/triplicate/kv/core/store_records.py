@@ -161,8 +161,13 @@ def _decode_effect(record: bytes, position: int) -> tuple[Effect, int]:
 
 
 def size_of(effects: Sequence[Effect]) -> int:
-    """An upper bound on the encoded size of effects, bytes."""
+    """An upper bound on the encoded size of effects, bytes. The value of a changed deadline is not encoded."""
     size_bytes = 0
-    for _, key, value, _, _, _ in effects:
-        size_bytes += EFFECT_OVERHEAD + len(key) + (0 if value is None else len(value))
+    for kind, key, value, _, _, _ in effects:
+        size_bytes += EFFECT_OVERHEAD + len(key) + (0 if value is None or kind is ChangeKind.DEADLINE else len(value))
     return size_bytes
+
+
+def held_size_of(effects: Sequence[Effect]) -> int:
+    """The size of effects in memory, bytes, with the values whose deadline is changed."""
+    return size_of(effects) + sum(len(one.value) for one in effects if one.kind is ChangeKind.DEADLINE and one.value is not None)

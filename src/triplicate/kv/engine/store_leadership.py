@@ -19,7 +19,7 @@ from triplicate.kv.core.decisions import decide
 from triplicate.kv.core.key_expiry import next_time_ms
 from triplicate.kv.core.operations import BatchResult, Get, StoreBatch
 from triplicate.kv.core.store_interface import Record, StoreLimits
-from triplicate.kv.core.store_records import Effect, StoreEntryHeader, encode_header, encode_record, size_of
+from triplicate.kv.core.store_records import Effect, StoreEntryHeader, encode_header, encode_record, held_size_of, size_of
 from triplicate.kv.core.validation import check_batch
 from triplicate.kv.engine.batch_queue import BatchQueue, QueuedBatch
 from triplicate.kv.storage.rocks_copy import AppliedBatch, RocksCopy
@@ -93,14 +93,15 @@ class _Decided(NamedTuple):
 class _Group:
     """Batches that are decided and sent together."""
 
-    __slots__ = ("acknowledged", "batches", "decided", "header", "records", "sent", "size_bytes", "state")
+    __slots__ = ("acknowledged", "batches", "decided", "header", "held_bytes", "records", "sent", "size_bytes", "state")
 
     def __init__(self, header: StoreEntryHeader) -> None:
         self.header = header
         self.decided: list[_Decided] = []
         self.records: list[bytes] = []
         self.batches: list[AppliedBatch] = []
-        self.size_bytes = 0
+        self.size_bytes = self.held_bytes = 0
+        """Of the records, and of their effects in memory."""
         self.state: StoreStand
         """After the group."""
         self.sent: SentReads | None = None
@@ -259,7 +260,7 @@ class StoreLeadership:
         position, keys = self._state.position, self._state.keys
         before = StoreEntryHeader(self._state.identity, self._log.epoch, self._state.number + 1, time_ms, keys)
         group = _Group(before)
-        while self._queue and len(group.decided) < GROUP_BATCHES and group.size_bytes < GROUP_BYTES:
+        while self._queue and len(group.decided) < GROUP_BATCHES and group.held_bytes < GROUP_BYTES:
             request = self._queue.first
             if request.answer.done():
                 self._queue.take()  # Its client has gone.
@@ -273,6 +274,7 @@ class StoreLeadership:
                 for effect in decision.effects:
                     keys += effect.keys_added
                 group.size_bytes += size_bytes
+                group.held_bytes += held_size_of(decision.effects)
                 group.records.append(encode_record(decision.effects))
                 group.batches.append(AppliedBatch(position, decision.effects))
                 self._expect(decision.effects, position, group.header.number)
@@ -349,7 +351,7 @@ class StoreLeadership:
             return
         state = groups[-1].state
         self.on_writing(state)
-        if sum(group.size_bytes for group in groups) <= SHORT_COMMIT_BYTES:
+        if sum(group.held_bytes for group in groups) <= SHORT_COMMIT_BYTES:
             self._copy.write(batches, state)
         else:
             await self._worker.run(self._copy.write, batches, state)

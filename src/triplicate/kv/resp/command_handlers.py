@@ -20,7 +20,7 @@ from triplicate.kv.resp.keyspace_notifications import Notifications
 from triplicate.kv.resp.node_queries import NodeFacts
 from triplicate.kv.resp.resp_logins import AUTHENTICATION_REQUIRED, RespLogins
 from triplicate.kv.resp.store_runner import StoreRunner
-from triplicate.kv.resp.store_session import DEFAULT_LEVEL, QueuedTransaction, StoreSession, refusal_of
+from triplicate.kv.resp.store_session import DEFAULT_LEVEL, QueuedTransaction, StoreSession, may_run, refusal_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +260,9 @@ class CommandHandlers:
         if transaction.is_refused:
             raise CommandError("EXECABORT Transaction discarded because of previous errors.")
         on_keys = [command for command in transaction.queue if isinstance(command, KeyCommand)]
+        rights = session.rights
+        if not rights.are_full and not (all(may_run(rights, command) for command in on_keys) and (rights.may_read or not conditions)):
+            raise CommandError(f"NOPERM the rights of user {session.user} were changed since MULTI; nothing of the transaction was run")
         replies: list[Reply] | None = []
         try:
             if conditions or not all(command.is_read for command in on_keys):

@@ -83,11 +83,16 @@ async def keys(store: KeyValueStore, session: StoreSession, wanted: Keys) -> Rep
 async def random_key(node: NodeFacts, store: KeyValueStore, session: StoreSession) -> Reply:
     """RANDOMKEY: the first key behind random bytes, or the first of all. Raises StoreError."""
     start = node.host.entropy.stream("kv.random_key").randbytes(8)
-    for rest in (KeyRange(start), ALL_KEYS):
-        page = await store.scan(rest, 1, session.read_level, with_values=False)
-        session.see(page.position)
-        if page.items:
-            return page.items[0].key
+    for keys_of in (KeyRange(start), ALL_KEYS):
+        rest, limit = keys_of, 1
+        while True:
+            page = await store.scan(rest, limit, session.read_level, with_values=False)
+            session.see(page.position)
+            if page.items:
+                return page.items[0].key
+            if page.cursor is None:
+                break
+            rest, limit = keys_of.from_cursor(page.cursor), PAGE_KEYS  # Many keys have expired: the next pages are read on a thread.
     return None
 
 

@@ -20,7 +20,7 @@ from triplicate.kv.resp.resp_conversation import RespConversation
 from triplicate.kv.resp.resp_logins import RespLogins
 from triplicate.kv.resp.resp_security import RespRefusal, RespSecurity
 from triplicate.kv.resp.store_session import StoreSession
-from triplicate.runtime import Host, Metrics, TaskScope, sleep, start_eagerly
+from triplicate.runtime import Host, Metrics, TaskScope, Timer, sleep, start_eagerly
 from triplicate.security import HANDSHAKE_TIMEOUT_S, FailedLogins, HalfOpenConnections, HandshakeTurns, TooManyHandshakes, UsersFile
 
 UNANSWERED_CONNECTIONS = 50
@@ -68,6 +68,8 @@ class _Connection:
     conversation: RespConversation | None = None
     """Once it has begun."""
     is_admitted: bool = False
+    timer: Timer | None = None
+    """Of the limit of time for a login."""
 
     def facts(self, now_s: float) -> ClientFacts:
         session, notified = self.session, self.notifications
@@ -149,16 +151,12 @@ class RespConnections:
         number = self._next_number
         self._next_number += 1
         connection = self._connections[number] = _Connection(number, stream, StoreSession(), self._host.clock.monotonic())
-        crowded_out = self._half_open.add(number, stream.address)
-        if crowded_out is not None:
-            self._logins.count(RespRefusal.HALF_OPEN)
-            self._connections[crowded_out].stream.abort()
+        self._begin_login(connection, connection.since_s)
         # At once and not in a task of its own: bytes of a TLS handshake that arrive before would be lost.
         start_eagerly(self._serve(connection), lambda work: self._scope.spawn(work, name="client"))
 
     async def _serve(self, connection: _Connection) -> None:
         stream, number = connection.stream, connection.number
-        timer = self._host.clock.call_at(connection.since_s + self._limits.login_s, self._end_late, connection)
         try:
             if not await self._protect(connection):
                 return
@@ -169,6 +167,7 @@ class RespConnections:
                 limits,
                 lambda conversation, scope: self._handlers(connection, conversation, scope),
                 lambda: self._admit(connection),
+                lambda: self._dismiss(connection),
             ).run()
         except OSError as error:
             if isinstance(error, ssl.SSLError) or not isinstance(error, ConnectionError):
@@ -177,7 +176,8 @@ class RespConnections:
             _LOG.exception("serving a client of a key-value store failed")
             stream.writer.write(ErrorReply(f"ERR internal error: {type(error).__name__}; the last change may have happened or not"))
         finally:
-            timer.cancel()
+            if connection.timer is not None:
+                connection.timer.cancel()
             self._connections.pop(number, None)
             self._half_open.remove(number)
             if connection.is_admitted:
@@ -231,6 +231,23 @@ class RespConnections:
         connection.is_admitted = True
         self._admitted += 1
         self._half_open.remove(connection.number)
+
+    def _dismiss(self, connection: _Connection) -> None:
+        """A RESET has ended the login: the connection gives up its place, and has the time of a new one to log in again."""
+        if connection.is_admitted:
+            connection.is_admitted = False
+            self._admitted -= 1
+            self._begin_login(connection, self._host.clock.monotonic())
+
+    def _begin_login(self, connection: _Connection, now_s: float) -> None:
+        """The connection is half open from now on."""
+        if connection.timer is not None:
+            connection.timer.cancel()
+        connection.timer = self._host.clock.call_at(now_s + self._limits.login_s, self._end_late, connection)
+        crowded_out = self._half_open.add(connection.number, connection.stream.address)
+        if crowded_out is not None:
+            self._logins.count(RespRefusal.HALF_OPEN)
+            self._connections[crowded_out].stream.abort()
 
     def _end_late(self, connection: _Connection) -> None:
         if not connection.is_admitted:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from triplicate.errors import ProtocolError, StoreError, UsageError
-from triplicate.kv.core.operations import Add, Append, Get
 from triplicate.kv.core.store_interface import KeyValueStore
 from triplicate.kv.resp.client_stream import ClientStream
 from triplicate.kv.resp.command_handlers import CommandHandlers
@@ -21,7 +20,7 @@ from triplicate.kv.resp.core.replies import QUEUED, RESP2, ErrorReply, Reply
 from triplicate.kv.resp.core.resp_requests import BEFORE_LOGIN, WordLimits
 from triplicate.kv.resp.resp_logins import AUTHENTICATION_REQUIRED
 from triplicate.kv.resp.store_runner import RUN_BYTES_MAX, RUN_OPERATIONS_MAX, RUN_READS_MAX, StoreRunner
-from triplicate.kv.resp.store_session import StoreSession, read_only, refusal_of
+from triplicate.kv.resp.store_session import StoreSession, may_run, read_only, refusal_of
 from triplicate.runtime import EagerWork, TaskScope, fail, own_task, resolve
 
 TURN_REQUESTS = 500
@@ -52,6 +51,7 @@ class RespConversation:
         limits: of a request, once the client is admitted.
         handlers: makes the handlers of the other commands.
         admit: called when the session is admitted. Raises CommandError: there is no room.
+        dismiss: called when a RESET has ended the login, and another one is demanded.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class RespConversation:
         limits: WordLimits,
         handlers: Callable[[RespConversation, TaskScope], CommandHandlers],
         admit: Callable[[], None],
+        dismiss: Callable[[], None],
     ) -> None:
         self._stream = stream
         self._session = session
@@ -68,6 +69,7 @@ class RespConversation:
         self._handlers = handlers(self, self._scope)
         self._limits = limits
         self._admit = admit
+        self._dismiss = dismiss
         self._limit_requests()
         self._run: list[KeyCommand | _Ready] = []
         self._run_operations = 0
@@ -249,13 +251,7 @@ class RespConversation:
         rights = self._session.rights
         if rights.are_full:
             return
-        reads = writes = True
-        if isinstance(command, KeyCommand):
-            reads = bool(command.conditions) or any(
-                isinstance(each, Get | Add | Append) or getattr(each, "returns_old", False) for each in command.operations
-            )
-            writes = not command.is_read
-        if (reads and not rights.may_read) or (writes and not rights.may_write):
+        if not (may_run(rights, command) if isinstance(command, KeyCommand) else rights.may_read and rights.may_write):
             raise self._no_permission(spec)
 
     def _no_permission(self, spec: CommandSpec) -> CommandError:
@@ -318,6 +314,8 @@ class RespConversation:
                 answered = await self._handlers.answer(command)
                 if session.is_admitted and not was_admitted:
                     self._admit_client()
+                elif was_admitted and not session.is_admitted:
+                    self._dismiss()
                 self._limit_requests()
                 if isinstance(command, Plain) and command.name == "quit":
                     self._is_over = True

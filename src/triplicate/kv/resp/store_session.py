@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triplicate.errors import LevelNotMet, NotLeading, StoreOutcomeUnknown, StoreUnavailable, TriplicateError
+from triplicate.kv.core.operations import Add, Append, Get
 from triplicate.kv.core.store_interface import ANY, LINEARIZABLE, WAIT_S, KeyValueStore, LevelKind, StoreReadLevel, bounded, session
 from triplicate.kv.resp.core.connection_commands import ConnectionCommand, SetLevel
 from triplicate.kv.resp.core.key_commands import KeyCommand
@@ -64,6 +65,14 @@ class StoreSession:
     def trust(self) -> None:
         """Admit the client without a login."""
         self.is_admitted, self.rights = True, FULL_RIGHTS
+
+
+def may_run(rights: Rights, command: KeyCommand) -> bool:
+    """Whether a client with these rights may run a command on named keys."""
+    reads = bool(command.conditions) or any(
+        isinstance(each, Get | Add | Append) or getattr(each, "returns_old", False) for each in command.operations
+    )
+    return (rights.may_read or not reads) and (rights.may_write or command.is_read)
 
 
 def read_only(store: KeyValueStore) -> ErrorReply:

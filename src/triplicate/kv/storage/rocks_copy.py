@@ -37,6 +37,8 @@ _CONTENT = struct.Struct("<QQ")
 _SORTED_TIME = struct.Struct(">Q")
 MEMORY_BYTES = 16 * 1024 * 1024
 """Size of RocksDB's table in memory. Changes wait in it and in the write-ahead log."""
+SKIPPED_KEYS = 1000
+"""A page of a scan ends behind this number of expired keys. The leader removes them in parts, and a short page is read on the loop."""
 FEW_KEYS = 16
 """As many keys are read by one call."""
 _DAMAGE = ("Corruption", "IO error: No such file or directory")
@@ -197,23 +199,26 @@ class RocksCopy:
         iterator.status()
 
     def scan(self, keys: KeyRange, limit: int, limit_bytes: int, time_ms: int, *, with_values: bool = True) -> ScannedPage:
-        """The first keys of a range that are not expired at a time.
+        """The first keys of a range that are not expired at a time. A page that is not the last may have fewer keys, or none.
 
         Args:
-            limit: upper bound of the number of keys. limit_bytes: a page ends at this size.
+            limit: upper bound of the number of keys. limit_bytes: a page ends at this size, expired values included.
         """
         items: list[Item] = []
-        size_bytes = 0
+        size_bytes = skipped = 0
         with rocks_errors(self.path):
             for stored, content in self._data(keys.start):
                 key = stored[1:]
                 if keys.end is not None and key >= keys.end:
                     break
-                if len(items) >= limit or size_bytes >= limit_bytes:
+                if len(items) >= limit or size_bytes >= limit_bytes or skipped >= SKIPPED_KEYS:
                     return ScannedPage(items, key)
-                record = _record(content)
-                if is_expired(record.deadline_ms, time_ms):
+                _, deadline_ms = _CONTENT.unpack_from(content)
+                if is_expired(deadline_ms, time_ms):
+                    skipped += 1
+                    size_bytes += len(content)
                     continue
+                record = _record(content)
                 items.append(Item(key, record if with_values else record._replace(value=b"")))
                 size_bytes += len(key) + (len(record.value) if with_values else 0)
         return ScannedPage(items, None)

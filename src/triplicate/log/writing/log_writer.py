@@ -321,8 +321,7 @@ class LogWriter(WriterState):
     def _try_send(self, encoded: EncodedEntry) -> asyncio.Future[range] | None:
         """Queue an entry if there is room for it now; None where there is not."""
         self._check_usable()
-        size_bytes = encoded.size_bytes
-        return self._enqueue(encoded, size_bytes, has_readers=True) if self._window.try_admit(1, size_bytes) else None
+        return self._enqueue(encoded, encoded.size_bytes, has_readers=True) if self._window.try_admit(1, encoded.size_bytes) else None
 
     async def _send(self, encoded: EncodedEntry, *, has_readers: bool = True) -> asyncio.Future[range]:
         self._check_usable()
@@ -337,9 +336,8 @@ class LogWriter(WriterState):
         return self._enqueue(encoded, size_bytes, has_readers=has_readers)
 
     def _check_usable(self) -> None:
-        machine = self._machine
-        if not machine.can_accept:
-            raise machine.failure or HandleClosed(f"the writer of log {self.name!r} is closed")
+        if not self._machine.can_accept:
+            raise self._machine.failure or HandleClosed(f"the writer of log {self.name!r} is closed")
 
     def _enqueue(self, encoded: EncodedEntry, size_bytes: int, *, has_readers: bool) -> asyncio.Future[range]:
         """Queue an entry of `size_bytes`, which has room, behind the records that wait for theirs."""

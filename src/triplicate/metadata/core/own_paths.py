@@ -141,6 +141,11 @@ def dropped_database_path(root: str, identity: bytes) -> str:
     return f"{root}/dropped/{identity.hex()}"
 
 
+def backups_path(root: str, identity: bytes) -> str:
+    """The records of the backups of one database."""
+    return f"{root}/backups/{identity.hex()}"
+
+
 def stores_path(root: str) -> str:
     """Children: the names of all key-value stores."""
     return f"{root}/stores"

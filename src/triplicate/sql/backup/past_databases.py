@@ -24,6 +24,7 @@ from triplicate.sql.core.rights import Right
 from triplicate.sql.engine.copy_progress import CopyProgress
 from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.leadership import Leadership
+from triplicate.sql.engine.read_place import ReadPlace
 from triplicate.sql.engine.session_database import SessionDatabase
 from triplicate.sql.executor.reader_pool import ReaderPool, ReadLimits
 from triplicate.sql.executor.threads import WorkerThreads
@@ -284,9 +285,14 @@ class PastDatabases:
             limits = ReadLimits(
                 settings.reader_connections, _THREADS, settings.reader_wait_s, settings.read_idle_s, settings.snapshot_limit_s
             )
-            pool = ReaderPool(self._host, f"{name}-{position}", path, limits, setup=self._setup, threads=self._threads)
+            place = ReadPlace(settings.node_id, lambda: self._age_s(facts))
+            pool = ReaderPool(self._host, f"{name}-{position}", path, limits, setup=place.setup(self._setup), threads=self._threads)
             self._host.trace("sql.past_copy", database=name, position=position, size_bytes=facts.size_bytes)
             return _SharedCopy(pool, facts)
+
+    def _age_s(self, facts: _Facts) -> float | None:
+        """How long ago the database was as in a copy, in seconds, by the clocks of the leader of then and of this node."""
+        return max(0.0, self._host.clock.wall_us() / 1e6 - facts.time_ms / 1000) if facts.time_ms else None
 
     def _facts(self, path: str, time_ms: int) -> _Facts:
         connection = open_reader(path, self._setup)

@@ -22,12 +22,14 @@ LIVE_TABLES: dict[str, str] = {
     " connected timestamptz, statement_start timestamptz, state_change timestamptz, statement text",
     "triplicate_open_transactions": "pid integer, role text, state text, writer text, began timestamptz, statement text",
     "triplicate_statements": "role text, statement text, calls bigint, errors bigint, rows bigint, total_ms real, mean_ms real,"
-    " longest_ms real",
+    " longest_ms real, wait_ms real, writer_wait_ms real, log_wait_ms real, read_wait_ms real",
     "triplicate_locks": "pid integer, role text, granted boolean, began timestamptz, statement text",
     "triplicate_log": "segment bigint, first_position bigint, end_position bigint, records bigint, size_bytes bigint, state text,"
     " first_time timestamptz, last_time timestamptz",
     "triplicate_snapshots": "snapshot text, position bigint, taken timestamptz, size_bytes bigint, stored_bytes bigint, node text,"
     " state text, reason text",
+    "triplicate_backups": "kind text, made timestamptz, first_position bigint, position bigint, log_time timestamptz, size_bytes bigint,"
+    " place text, maker text, key text",
     "triplicate_changes": "position bigint, committed_at timestamptz, transaction_id bigint, seq bigint, table_name text, change text,"
     " key jsonb, new_row jsonb, old_row jsonb, sql text",
     "pg_stat_activity": "datid oid, datname name, pid integer, leader_pid integer, usesysid oid, usename name, application_name text,"

@@ -22,6 +22,7 @@ from triplicate.sql.core.read_levels import ReadSettings
 from triplicate.sql.core.role_commands import RoleCommand
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.session_roles import SessionRoles
+from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.transaction_block import TransactionStatus as TransactionStatus
 
 Row = tuple[Value, ...]
@@ -138,6 +139,10 @@ class Session(Protocol):
     @property
     def writer_use(self) -> str:
         """``holds`` or ``waits``, where the open transaction has the database's writer or waits for it; else empty."""
+
+    @property
+    def waits(self) -> StatementWaits:
+        """The waits of the statement that runs, or ran last."""
 
     @property
     def ended(self) -> SessionEnd:

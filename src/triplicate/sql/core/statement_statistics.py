@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from triplicate.sql.core.lexer import Statement
+from triplicate.sql.core.statement_waits import StatementWaits
 
 STATEMENTS_MAX = 5000
 """Limit on the texts that are counted. Beyond it those that have run least are forgotten."""
@@ -38,7 +39,20 @@ def text_without_constants(statement: Statement) -> str:
 class StatementUse:
     """One text of one role."""
 
-    __slots__ = ("calls", "errors", "is_counted", "longest_s", "role", "rows", "shortest_s", "text", "total_s")
+    __slots__ = (
+        "calls",
+        "errors",
+        "is_counted",
+        "log_wait_s",
+        "longest_s",
+        "read_wait_s",
+        "role",
+        "rows",
+        "shortest_s",
+        "text",
+        "total_s",
+        "writer_wait_s",
+    )
 
     def __init__(self, role: str, text: str) -> None:
         self.role = role
@@ -50,6 +64,10 @@ class StatementUse:
         self.total_s = 0.0
         self.shortest_s = 0.0
         self.longest_s = 0.0
+        self.writer_wait_s = 0.0
+        self.log_wait_s = 0.0
+        self.read_wait_s = 0.0
+        """The parts of the total that `StatementWaits` names."""
         self.is_counted = True
         """Whether the statistics still have it. They may have been reset, or have forgotten it."""
 
@@ -63,6 +81,13 @@ class StatementUse:
         self.calls += calls
         self.rows += rows
         self.total_s += seconds
+
+    def add_waits(self, waits: StatementWaits) -> None:
+        """Count the waits of a call, and clear them."""
+        self.writer_wait_s += waits.writer_s
+        self.log_wait_s += waits.log_s
+        self.read_wait_s += waits.read_s
+        waits.writer_s = waits.log_s = waits.read_s = 0.0
 
 
 class StatementStatistics:

@@ -14,6 +14,7 @@ from triplicate.errors import SqlError
 from triplicate.runtime import TasklessFuture, Timer, fail, resolve
 from triplicate.sql.core.interface import Prepared, Row, Value
 from triplicate.sql.core.records import StatementResult
+from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.writer_hold import Ending, EndRequest, WriterHold
 from triplicate.sql.engine.writer_thread import WriterThread
 from triplicate.sql.executor.interrupts import StopFlag, TransactionLost
@@ -27,9 +28,11 @@ class InteractiveTransaction:
 
     Args:
         confirm: returns when the log has confirmed that this node led after the call. Raises SqlError.
+        waits: the waits of its statements are added to these.
     """
 
-    def __init__(self, thread: WriterThread, settings: NodeSettings, confirm: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, thread: WriterThread, settings: NodeSettings, confirm: Callable[[], Awaitable[None]], waits: StatementWaits) -> None:
+        self.waits = waits
         self._thread = thread
         self._confirm = confirm
         self._settings = settings
@@ -117,7 +120,11 @@ class InteractiveTransaction:
             SqlError: 57P01 when this node has ceased to lead.
         """
         if not self._is_confirmed:
-            await self._confirm()
+            began_s = self.waits.now()
+            try:
+                await self._confirm()
+            finally:
+                self.waits.read_s += self.waits.now() - began_s
             self._is_confirmed = True
 
     async def commit(self, results: Sequence[StatementResult], request_id: str) -> None:

@@ -36,6 +36,7 @@ from triplicate.runtime import (
 )
 from triplicate.sql.core.commit_notices import CommitNotices, changed_tables
 from triplicate.sql.core.group_window import GroupWindow
+from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.transaction_numbers import transaction_id
 from triplicate.sql.core.writer_hold import Ending, EndRequest
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
@@ -64,23 +65,28 @@ class _QueuedStatement:
 class _StatementGroup:
     """Single statements that share one log entry."""
 
-    __slots__ = ("end", "pending", "statements")
+    __slots__ = ("began_s", "end", "pending", "sent_s", "statements")
 
-    def __init__(self, statements: Sequence[_QueuedStatement], pending: PendingBatch, end: int) -> None:
+    def __init__(self, statements: Sequence[_QueuedStatement], pending: PendingBatch, end: int, began_s: float, sent_s: float) -> None:
         self.statements = statements
         self.pending = pending
         self.end = end
         """The offset after its records, once the log has them."""
+        self.began_s = began_s
+        """When its statements began to run."""
+        self.sent_s = sent_s
+        """When it was sent to the log."""
 
 
 class _WriterClaim:
     """A transaction that waits for the writer."""
 
-    __slots__ = ("granted", "number", "snapshot")
+    __slots__ = ("granted", "number", "snapshot", "waits")
 
-    def __init__(self, snapshot: int | None, number: int | None) -> None:
+    def __init__(self, snapshot: int | None, number: int | None, waits: StatementWaits) -> None:
         self.snapshot = snapshot
         self.number = number
+        self.waits = waits
         self.granted: TasklessFuture[InteractiveTransaction] = TasklessFuture(loop=asyncio.get_running_loop())
 
 
@@ -142,19 +148,22 @@ class Leadership:
         self._queue_changed.set()
         return statement.answer
 
-    async def claim(self, snapshot: int | None, number: int | None, interrupted: asyncio.Future[None]) -> InteractiveTransaction:
+    async def claim(
+        self, snapshot: int | None, number: int | None, interrupted: asyncio.Future[None], waits: StatementWaits
+    ) -> InteractiveTransaction:
         """Wait for the writer and hold it.
 
         Args:
             snapshot: the position at which the transaction has read, None when it has read nothing.
             number: its transaction number, None where it has none yet.
             interrupted: fails when the client cancels.
+            waits: the waits of the transaction's statements are added to these.
 
         Raises:
             SqlError: 40001 when the database has moved since the snapshot, 55P03 when the writer was not free in time.
         """
         self._check()
-        claim = _WriterClaim(snapshot, number)
+        claim, began_s = _WriterClaim(snapshot, number, waits), waits.now()
         self._queue.append(claim)
         self._queue_changed.set()
         wait_s = self._settings.writer_wait_s
@@ -177,6 +186,7 @@ class Leadership:
                 claim.granted.result().abandon()
             raise
         finally:
+            waits.writer_s += waits.now() - began_s
             timer.cancel()
             interrupted.remove_done_callback(interrupt)
 
@@ -264,21 +274,39 @@ class Leadership:
         """Run the single statements at the head of the queue as groups, commit all of them at once, and answer."""
         window: GroupWindow[_StatementGroup] = GroupWindow(self._settings.batch_limit)
         try:
-            while True:
-                self._queue_changed.clear()
-                if window.accepts(self._waiting_statements()):
-                    await self._run_group(window, spawn)
-                elif window.may_be_committed:
-                    break
-                else:
-                    # An acknowledgement is a change as well.
-                    await self._queue_changed.wait()
+            try:
+                await self._run_groups(window, spawn)
+            finally:
+                self._count_waits(window.groups)
             await self._commit_window(window.groups)
         except BaseException:
             for group in window.groups:
                 self._fail_statements(group.statements, group.pending)
             raise
         self._answer(window.groups)
+
+    async def _run_groups(self, window: GroupWindow[_StatementGroup], spawn: Spawn[None]) -> None:
+        """Run groups until the log has acknowledged all of them, and no further one may be sent."""
+        while True:
+            self._queue_changed.clear()
+            if window.accepts(self._waiting_statements()):
+                await self._run_group(window, spawn)
+            elif window.may_be_committed:
+                return
+            else:
+                # An acknowledgement is a change as well.
+                await self._queue_changed.wait()
+
+    def _count_waits(self, groups: Sequence[_StatementGroup]) -> None:
+        """The log has acknowledged the groups of a window, or the leadership has ended: their statements have waited until now."""
+        now = self._clock.monotonic()
+        for group in groups:
+            for statement, answer in zip(group.statements, group.pending.answers, strict=True):
+                waits = statement.request.waits
+                # One that runs again waits for the writer until its next group.
+                if waits is not None and waits.began_s and (answer.outcome is not None or answer.error is not None):
+                    waits.writer_s += group.began_s - waits.began_s
+                    waits.log_s += now - group.sent_s
 
     def _waiting_statements(self) -> int:
         """The number of single statements before the next claim, which waits for the window's end. None are begun by a drain."""
@@ -305,7 +333,7 @@ class Leadership:
         statements = self._next_statements()
         if not statements:
             return
-        is_further = bool(window.groups)
+        is_further, began_s = bool(window.groups), self._clock.monotonic()
         try:
             run = BatchRun([statement.request for statement in statements])
             if is_further:
@@ -325,7 +353,8 @@ class Leadership:
                 return
         if self.writer.has_altered_schema or any(answer.runs_again for answer in run.answers):
             window.drain()
-        group = _StatementGroup(statements[: len(run.answers)], pending, self.writer.sent_position + len(pending.records))
+        end = self.writer.sent_position + len(pending.records)
+        group = _StatementGroup(statements[: len(run.answers)], pending, end, began_s, self._clock.monotonic())
         window.send(group, len(group.statements), sum(map(len, pending.records)))
         if not pending.records:
             start_eagerly(self._confirm_group(window, group), spawn)
@@ -395,7 +424,7 @@ class Leadership:
             number = None if pending is None else pending.answers[index].number
             fail(statement.answer, self._not_leading() if number is None else self._unknown(number))
 
-    async def _append_and_commit(self, pending: PendingBatch) -> None:
+    async def _append_and_commit(self, pending: PendingBatch, waits: StatementWaits) -> None:
         """Make the batch of an interactive transaction durable and then visible.
 
         Raises:
@@ -404,12 +433,15 @@ class Leadership:
         if not pending.records:
             await self._confirm_unchanged(pending)
             return
+        sent_s = waits.now()
         try:
             end = await self._append_confirming(pending)
         except RecordTooLarge as error:
             await self._transaction.rollback()
             self._abort_numbers(pending)
             raise SqlError("54000", str(error)) from error
+        finally:
+            waits.log_s += waits.now() - sent_s
         await self._commit_locally([pending], end)
 
     async def _append_confirming(self, pending: PendingBatch) -> int:
@@ -501,7 +533,7 @@ class Leadership:
                 ),
             )
             return
-        held = self._current = InteractiveTransaction(self._thread, self._settings, self.reads.confirm)
+        held = self._current = InteractiveTransaction(self._thread, self._settings, self.reads.confirm, claim.waits)
         resolve(claim.granted, held)
         try:
             request = await held.end_request
@@ -527,7 +559,7 @@ class Leadership:
         try:
             pending = await self._transaction.finish(request)
             number = pending.numbers[0] if pending.numbers else None
-            await self._append_and_commit(pending)
+            await self._append_and_commit(pending, held.waits)
         except SqlError as error:
             await self._transaction.rollback()
             held.resolve(error)

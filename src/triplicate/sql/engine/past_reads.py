@@ -9,6 +9,7 @@ from typing import Protocol
 from triplicate.errors import SqlError
 from triplicate.runtime import TaskScope, fail, has_result, resolve
 from triplicate.sql.core.interface import TransactionStatus
+from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.transaction_block import failed_transaction
 from triplicate.sql.engine.session_database import SessionDatabase
 
@@ -24,9 +25,14 @@ class PastSession(Protocol):
 
 
 class PastReads:
-    """See the module's text. One per session."""
+    """See the module's text. One per session.
 
-    def __init__(self) -> None:
+    Args:
+        waits: the waits for copies are added to these.
+    """
+
+    def __init__(self, waits: StatementWaits) -> None:
+        self._waits = waits
         self._waiter: asyncio.Future[SessionDatabase] | None = None
         """Fails when the wait for a copy is interrupted."""
         self._sessions: dict[int, PastSession] = {}
@@ -112,6 +118,7 @@ class PastReads:
             resolve(answer, found)
 
         scope.spawn(read(), name="open")
+        began_s = self._waits.now()
         try:
             return await answer
         except asyncio.CancelledError:
@@ -120,4 +127,5 @@ class PastReads:
             raise
         finally:
             self._waiter = None
+            self._waits.read_s += self._waits.now() - began_s
             await scope.aclose()

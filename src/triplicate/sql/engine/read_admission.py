@@ -22,6 +22,7 @@ from triplicate.sql.core.read_levels import (
     not_recent_enough,
     only_leader_answers,
 )
+from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.engine.copy_progress import CopyProgress
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.executor.reader_pool import ReaderCheckout, ReaderPool
@@ -67,13 +68,17 @@ class LevelledDatabase(Protocol):
 class ReadAdmission:
     """Admits and confirms the reads of one session.
 
+    Args:
+        waits: its waits are added to these.
+
     Attributes:
         settings: the level of the next snapshot.
         snapshot_schema: a version of the schema that the last snapshot has, or one that is older.
     """
 
-    def __init__(self, database: LevelledDatabase, settings: ReadSettings = DEFAULT_READS) -> None:
+    def __init__(self, database: LevelledDatabase, waits: StatementWaits, settings: ReadSettings = DEFAULT_READS) -> None:
         self._database = database
+        self._waits = waits
         self.settings = settings
         self.snapshot_schema = -1
         self._waiter: asyncio.Future[None] | None = None
@@ -122,7 +127,7 @@ class ReadAdmission:
         """
         if not has_snapshot:
             await self.admit(leadership)
-        await confirm(leadership)
+        await confirm(leadership, self._waits)
 
     async def is_confirmed(self, leadership: Leadership | None, valid_until: float) -> bool:
         """Whether a snapshot that has been taken may be answered; False if it was taken too late and must be taken again.
@@ -135,7 +140,7 @@ class ReadAdmission:
         """
         if leadership is not None:
             if self.settings.level in _CONFIRMED_BY_LEADER:
-                await leadership.reads.confirm()
+                await confirm(leadership, self._waits)
             return True
         return self._database.progress.now() <= valid_until
 
@@ -146,7 +151,7 @@ class ReadAdmission:
             valid_until = await self.admit(leadership, sql)
             self.snapshot_schema = self._database.schema_version
             check_schema(planned_for, self.snapshot_schema)
-            checkout = await self._database.pool.acquire(snapshot=True)
+            checkout = await self._database.pool.acquire(self._waits, snapshot=True)
             try:
                 snapshot = checkout.begin_now()
                 if snapshot is None:
@@ -168,10 +173,11 @@ class ReadAdmission:
         """Wait until a deadline. Raises TimeoutError; SqlError, the reason of `interrupt`."""
         waiter = self._waiter = asyncio.get_running_loop().create_future()
         # A timer, because a read may run outside of a task, where there is no `asyncio.timeout`.
-        timer = self._database.clock.call_at(deadline, fail, waiter, TimeoutError())
+        timer, began_s = self._database.clock.call_at(deadline, fail, waiter, TimeoutError()), self._waits.now()
         try:
             await wait(waiter)
         finally:
+            self._waits.read_s += self._waits.now() - began_s
             timer.cancel()
             self._waiter = None
 
@@ -221,16 +227,23 @@ class ReadAdmission:
             return  # The age that is known is shown.
 
 
-async def confirm(leadership: Leadership | None, prepared: Prepared | None = None) -> None:
+async def confirm(leadership: Leadership | None, waits: StatementWaits, prepared: Prepared | None = None) -> None:
     """On the leader, reads see everything that was acknowledged anywhere before they arrived. Called when the snapshot is taken.
 
     Args:
+        waits: the wait for the log is added to these. Under the lease there is none.
         prepared: the read; None where it is of no interest.
     """
-    if leadership is not None:
-        if prepared is not None and prepared.asks_position:
-            leadership.make_readable()
-        await leadership.reads.confirm()
+    if leadership is None:
+        return
+    if prepared is not None and prepared.asks_position:
+        leadership.make_readable()
+    if not leadership.reads.is_confirmed():
+        began_s = waits.now()
+        try:
+            await leadership.reads.proof()
+        finally:
+            waits.read_s += waits.now() - began_s
 
 
 def check_schema(planned_for: int | None, version: int) -> None:

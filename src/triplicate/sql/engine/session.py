@@ -20,6 +20,7 @@ from triplicate.sql.core.read_levels import DEFAULT_READS, ReadSettings
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.request_ids import own_request_id
 from triplicate.sql.core.session_roles import SessionRoles
+from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
 from triplicate.sql.engine.bulk_change import SqlBulkChange
 from triplicate.sql.engine.cursors import RowsCursor
@@ -80,6 +81,7 @@ class SqlSession:
         self._database = database
         self.application_name = application_name
         self.client = client
+        self.waits = StatementWaits(database.clock.monotonic)
         self.roles = roles if roles is not None else SessionRoles(client.role, is_administrator=True)
         self._rights = RightsCheck(database, client, self.roles)
         self._snapshot_schema = -1
@@ -96,12 +98,12 @@ class SqlSession:
         self._snapshot: int | None = None
         """The position at which the open transaction has read."""
         self._held: HeldWriter | None = None
-        self._reads = ReadAdmission(database)
+        self._reads = ReadAdmission(database, self.waits)
         self._results = OpenResults(self._call)
         self._stop = StopFlag()
         self._interrupted: asyncio.Future[None] | None = None
         """Fails when the client cancels, while the session waits for the writer."""
-        self._past = PastReads()
+        self._past = PastReads(self.waits)
 
     # The interface.
 
@@ -186,16 +188,12 @@ class SqlSession:
     async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
         with self._call:
             examined = partial(self._database.pool.examiner.columns_of, table, self._database.schema_version)
-            found: list[tuple[str, str]] | None = await table_facts(
-                self._held, self._checkout, columns_of, ReaderConnection.columns_of, examined, table
-            )
-            return found
+            return await table_facts(self._held, self._checkout, columns_of, ReaderConnection.columns_of, examined, table)
 
     async def table_key(self, table: str) -> list[str]:
         with self._call:
             examined = partial(self._database.pool.examiner.key_of, table)
-            found: list[str] = await table_facts(self._held, self._checkout, key_of, ReaderConnection.key_of, examined, table)
-            return found
+            return await table_facts(self._held, self._checkout, key_of, ReaderConnection.key_of, examined, table)
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         with self._call:
@@ -233,7 +231,7 @@ class SqlSession:
     async def travel(self, point: str | None) -> int | None:
         with self._call:
             self._database = await self._past.moved(self._database, self.status, point)
-            self._reads = ReadAdmission(self._database, self._reads.settings)
+            self._reads = ReadAdmission(self._database, self.waits, self._reads.settings)
             self._rights = RightsCheck(self._database, self.client, self.roles)
             return self._database.as_of
 
@@ -241,6 +239,7 @@ class SqlSession:
         with self._call:
             database = await self._past.open(self._database, self.status, point, holds_writer=self._held is not None)
             session = SqlSession(database, self.application_name, self.client, self.roles)
+            session.waits = self.waits
             self._past.add(session, session._past)
             return session
 
@@ -322,7 +321,7 @@ class SqlSession:
         leadership = required_leadership(self._database, prepared.tag)
         request_id, self._block.request_id = self._block.request_id, ""
         access = None if role is None or prepared.command is not None else self._database.roles.access
-        request = AutocommitRequest(prepared, tuple(values), request_id, self._stop, schema_version, check, role, access)
+        request = AutocommitRequest(prepared, tuple(values), request_id, self._stop, schema_version, check, role, access, self.waits)
         try:
             outcome: StatementOutcome = await leadership.submit(request)
         except SchemaMoved:
@@ -373,7 +372,7 @@ class SqlSession:
         number = self._checkout.detach_number() if self._checkout is not None else None
         self._interrupted = asyncio.get_running_loop().create_future()
         try:
-            return await leadership.claim(self._snapshot, number, self._interrupted)
+            return await leadership.claim(self._snapshot, number, self._interrupted, self.waits)
         except BaseException as error:
             if self._checkout is not None:
                 self._checkout.reattach_number(number, leadership.ids)
@@ -415,11 +414,11 @@ class SqlSession:
         pool = database.pool
         rows = pool.read_now(prepared, parameters, database.schema_version)
         if rows is not None:
-            await confirm(leadership, prepared)
+            await confirm(leadership, self.waits, prepared)
             return RowsCursor(prepared.columns, rows)
-        cursor = await self._read_on(await pool.acquire(), prepared, parameters, own=True)
+        cursor = await self._read_on(await pool.acquire(self.waits), prepared, parameters, own=True)
         try:
-            await confirm(leadership, prepared)
+            await confirm(leadership, self.waits, prepared)
         except BaseException:
             await shielded(cursor.close())
             raise

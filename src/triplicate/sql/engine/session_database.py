@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
@@ -16,6 +16,8 @@ from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.executor.reader_pool import ReaderCheckout, ReaderPool
 from triplicate.sql.executor.writer_connection import WriterConnection
+
+Facts = TypeVar("Facts")
 
 
 class SessionDatabase(Protocol):
@@ -97,11 +99,14 @@ def required_leadership(database: SessionDatabase, tag: str) -> Leadership:
 
 
 async def table_facts(
-    held: HeldWriter | None, checkout: ReaderCheckout | None, written: Any, read: Any, examined: Callable[[], Awaitable[Any]], table: str
-) -> Any:
+    held: HeldWriter | None, checkout: ReaderCheckout | None, written: Any, read: Any, examined: Callable[[], Awaitable[Facts]], table: str
+) -> Facts:
     """Facts of a table as the next statement sees it: by the writer that the session holds, by its reader, or by the examiner."""
+    facts: Facts
     if held is not None and not held.transaction.over:
-        return await held.transaction.run(held.writer.query, written, table)
-    if checkout is not None:
-        return await checkout.run(read, checkout.reader, table)
-    return await examined()
+        facts = await held.transaction.run(held.writer.query, written, table)
+    elif checkout is not None:
+        facts = await checkout.run(read, checkout.reader, table)
+    else:
+        facts = await examined()
+    return facts

@@ -14,6 +14,7 @@ from triplicate.errors import SqlError
 from triplicate.runtime import Host, Timer, deadline_after, fail, has_result, own_task, resolve, shielded, timeout_at
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, Row
+from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.loop_reader import LoopReader
 from triplicate.sql.executor.reader_connection import ReaderConnection, closing_error
@@ -255,10 +256,11 @@ class ReaderPool:
             raise closing_error()
         return self._loop_reader.read(prepared, parameters, schema_version)
 
-    async def acquire(self, *, snapshot: bool = False) -> ReaderCheckout:
+    async def acquire(self, waits: StatementWaits | None = None, *, snapshot: bool = False) -> ReaderCheckout:
         """Check a reader out, until `ReaderCheckout.release`.
 
         Args:
+            waits: the wait for a reader is added to these.
             snapshot: for a transaction, and not for a single statement.
 
         Raises:
@@ -267,7 +269,12 @@ class ReaderPool:
         self._check_open()
         if self._can_check_out(snapshot=snapshot):
             return self._check_out(snapshot=snapshot)
-        return await self._wait(_Waiting(snapshot, asyncio.get_running_loop().create_future()))
+        began_s = self.now()
+        try:
+            return await self._wait(_Waiting(snapshot, asyncio.get_running_loop().create_future()))
+        finally:
+            if waits is not None:
+                waits.read_s += self.now() - began_s
 
     def _can_check_out(self, *, snapshot: bool) -> bool:
         if snapshot and sum(checkout.snapshot for checkout in self._checkouts) >= self._for_snapshots:

@@ -11,6 +11,7 @@ from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import CheckRows, Prepared, Row
 from triplicate.sql.core.notifications import Notification
+from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.executor.interrupts import StopFlag, TransactionLost
 
 
@@ -40,6 +41,8 @@ class AutocommitRequest:
     """The role that runs it; None for the administrator."""
     access: AccessRights | None = None
     """The roles and rights by which it may run; None where it may run by any."""
+    waits: StatementWaits | None = None
+    """Its waits are added to these."""
 
 
 @dataclass(slots=True)

@@ -8,12 +8,13 @@ from contextlib import closing
 from dataclasses import replace
 
 from triplicate.client import Client
-from triplicate.errors import ArgumentError
+from triplicate.errors import ArgumentError, TriplicateError
 from triplicate.log import KeySource, Logs
-from triplicate.runtime import Host, shielded
+from triplicate.runtime import Host, deadline_after, shielded, timeout_at
 from triplicate.sql.backup import backup_files
 from triplicate.sql.backup.backup_files import Backup, open_backup, rebuild
 from triplicate.sql.backup.backup_writer import MAKING, BackupWriter
+from triplicate.sql.backup.core.backup_records import record_of
 from triplicate.sql.backup.core.manifest import Manifest
 from triplicate.sql.backup.core.part_cipher import BackupKey
 from triplicate.sql.backup.core.target import Target
@@ -23,10 +24,13 @@ from triplicate.sql.backup.plain_files import adopt_plain, make_plain
 from triplicate.sql.backup.sql_dump import write_dump
 from triplicate.sql.backup.sqlite_dump import is_sqlite_dump, load_sqlite_dump
 from triplicate.sql.hosting.database_directory import Administrator, DatabaseInfo, read_info
+from triplicate.sql.hosting.recorded_backups import record_backup
 from triplicate.sql.hosting.restoring import NewDatabase, check_name, create_from_file, source_of
 from triplicate.sql.storage.sqlite_copy import delete_file, on_disk
 
 _WORK_NAME, _DUMPED_NAME = "work.db", "dumped.db"
+RECORD_LIMIT_S = 10.0
+"""Longest wait for the metadata to record a backup that is complete."""
 
 
 async def back_up_database(
@@ -39,6 +43,9 @@ async def back_up_database(
     replaces: bool = False,
     keys: KeySource | None = None,
     work_folder: str | None = None,
+    place: str = "",
+    maker: str = "",
+    on_unrecorded: Callable[[Exception], object] | None = None,
 ) -> Manifest | None:
     """Make a full backup of a database, or add the records since to one.
 
@@ -47,6 +54,8 @@ async def back_up_database(
         is_incremental: add to the backup that is there. replaces: replace it.
         keys: encrypt a full backup under the newest one. An increment has the key of its backup.
         work_folder: an empty folder for the copy in clear on the way; needed for a full backup with a key.
+        place, maker: how the record in the metadata names the backup and its maker; `path` and the host's name by default.
+        on_unrecorded: called with the error if the backup is complete, and could not be recorded.
 
     Returns:
         What the backup has now; None if there was nothing to add.
@@ -55,10 +64,21 @@ async def back_up_database(
         SqlError: 3D000, there is no such database. ArgumentError: there is no key. Also the errors of `BackupWriter.full` and
         `BackupWriter.increment`.
     """
-    writer = BackupWriter(client.host, logs, source_of(await read_info(client, name)))
+    info = await read_info(client, name)
+    writer = BackupWriter(client.host, logs, source_of(info))
     if is_incremental:
-        return await writer.increment(path, keys)
-    return await writer.full(path, replace=replaces, key=None if keys is None else _newest(keys), work_folder=work_folder)
+        made = await writer.increment(path, keys)
+    else:
+        made = await writer.full(path, replace=replaces, key=None if keys is None else _newest(keys), work_folder=work_folder)
+    if made is not None:
+        try:
+            async with timeout_at(deadline_after(client.host.clock, RECORD_LIMIT_S)):
+                await record_backup(client, info.identity, record_of(made, place or path, maker or client.host.name))
+        except (TriplicateError, TimeoutError) as error:
+            client.host.trace("sql.backup_not_recorded", database=name, position=made.end, error=repr(error))
+            if on_unrecorded is not None:
+                on_unrecorded(error)
+    return made
 
 
 def _newest(keys: KeySource) -> BackupKey:
@@ -99,6 +119,7 @@ async def restore_database(
     *,
     is_unencrypted: bool = False,
     keys: KeySource | None = None,
+    on_manifest: Callable[[Manifest], object] | None = None,
 ) -> DatabaseInfo:
     """Make a database of a backup, on any cluster. The whole backup is verified before anything is changed.
 
@@ -108,6 +129,7 @@ async def restore_database(
         work_folder: an empty folder for a copy of the database.
         is_unencrypted: whether a database whose log was encrypted may be restored without a key.
         keys: of an encrypted backup.
+        on_manifest: called with the manifest before anything is changed.
 
     Raises:
         SqlError: 42P04, the name is in use. ArgumentError: there is no backup, or a key is missing. BackupDamaged: it fails a digest, or
@@ -119,6 +141,8 @@ async def restore_database(
     try:
         backup: Backup = await on_disk(worker, open_backup, client.host, path, keys)
         manifest = backup.manifest
+        if on_manifest is not None:
+            on_manifest(manifest)
         if manifest.is_encrypted and not new.key_id and not is_unencrypted:
             raise ArgumentError(
                 f"the log of database {manifest.database!r} was encrypted: give --key ID to encrypt that of {new.name!r}, or --unencrypted"

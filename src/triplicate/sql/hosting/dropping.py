@@ -31,6 +31,7 @@ from triplicate.metadata import CreateNode, DeleteNode, Tree, TreeOperation, own
 from triplicate.replica import deletions_of, names_beneath
 from triplicate.runtime import Backoff, Host, sleep
 from triplicate.sql.hosting.database_directory import DatabaseInfo, decode_info, encode_info, log_purpose
+from triplicate.sql.hosting.recorded_backups import forget_backups
 
 FORMAT = 1
 DROPPED = "dropped"
@@ -210,6 +211,7 @@ async def purge_dropped(client: Client, logs: Logs, keep_s: float) -> list[Datab
                 await logs.acting_for(log_purpose(one.info)).delete(one.info.log, force=True)
             except NoSuchLog:
                 client.host.trace("sql.log_already_deleted", database=one.info.name, log=one.info.log)
+            await forget_backups(client, one.info.identity)
             await tree.delete(path, stat.version)
         except (BadVersion, NoNode):
             continue  # Another node deletes it, or it was restored.

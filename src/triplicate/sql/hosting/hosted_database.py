@@ -61,7 +61,7 @@ class HostedDatabase(HostedCopy[SqlDatabase, DatabaseInfo]):
             threads=self._parts.threads,
         )
         database.find_administrator = self._administrator
-        sources = LiveSources(node.host, node.client, logs, database, settings.node_id, self._entry_path, info.log)
+        sources = LiveSources(node.host, node.client, logs, database, settings.node_id, self._entry_path, info.log, info.identity)
         database.activity.sources.update(sources.by_table())
         database.links.find_past = lambda point: self._parts.past.open(source_of(self.info), database, point)
         database.links.find_leader = lambda: leader.address if (leader := self.leader_for_clients) is not None else None

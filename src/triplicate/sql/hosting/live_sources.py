@@ -1,4 +1,4 @@
-"""The live tables that a node reads from the cluster: nodes, copies, log, snapshots, and the change feed of its databases."""
+"""The live tables that a node reads from the cluster: nodes, copies, log, snapshots, backups, and the change feed of its databases."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from triplicate.errors import SqlError, TriplicateError
 from triplicate.log import Logs
 from triplicate.replica import candidates_of, leader_of, registered_nodes
 from triplicate.runtime import Host, resolve, timeout_at
+from triplicate.sql.backup.core.manifest import PartKind
 from triplicate.sql.core.committed_changes import CommittedTransaction, row_as_json
 from triplicate.sql.core.interface import Value
 from triplicate.sql.core.live_rows import LiveRequest, LiveRow, LiveSource
@@ -19,6 +20,7 @@ from triplicate.sql.core.notifications import Notification
 from triplicate.sql.core.rights import Action
 from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.hosting.change_feed import FeedPart, FeedScan, wanted_by_role
+from triplicate.sql.hosting.recorded_backups import recorded_backups
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.datetimes import text_of_micros
 
@@ -28,6 +30,7 @@ TRANSACTIONS, TRANSACTIONS_MAX = 100, 10_000
 """Transactions of one call of the change feed: by default, and at most."""
 WAIT_MAX_S = 60.0
 _EVERY_TABLE = "*"
+_KINDS = {PartKind.FULL: "full", PartKind.LOG: "increment"}
 _Read = Callable[[LiveRequest], Coroutine[Any, Any, list[LiveRow]]]
 
 
@@ -35,10 +38,12 @@ class LiveSources:
     """The sources of one database.
 
     Args:
-        node_id: of this node. path: the database's node in the metadata. log: the name of its log.
+        node_id: of this node. path: the database's node in the metadata. log: the name of its log. identity: of the database.
     """
 
-    def __init__(self, host: Host, client: Client, logs: Logs, database: SqlDatabase, node_id: str, path: str, log: str) -> None:
+    def __init__(
+        self, host: Host, client: Client, logs: Logs, database: SqlDatabase, node_id: str, path: str, log: str, identity: bytes
+    ) -> None:
         self._clock = host.clock
         self._client = client
         self._logs = logs
@@ -46,6 +51,7 @@ class LiveSources:
         self._node_id = node_id
         self._path = path
         self._log = log
+        self._identity = identity
         self._feed = FeedScan(logs, log, host.clock, self._offload)
 
     def by_table(self) -> dict[str, LiveSource]:
@@ -55,6 +61,7 @@ class LiveSources:
             "triplicate_copies": self._within_limit(self._copies),
             "triplicate_log": self._within_limit(self._segments),
             "triplicate_snapshots": self._within_limit(self._snapshots),
+            "triplicate_backups": self._within_limit(self._backups),
             "triplicate_changes": self._changes,
         }
 
@@ -113,6 +120,16 @@ class LiveSources:
             )
             for one in listed.snapshots
         ]
+
+    async def _backups(self, request: LiveRequest) -> list[LiveRow]:
+        rows: list[LiveRow] = []
+        for one in await recorded_backups(self._client, self._identity):
+            log_time = _moment(one.time_ms * 1000) if one.time_ms else None
+            # A path and the name of a user of the operator's machine are for superusers.
+            where = (one.place, one.maker) if request.is_superuser else (None, None)
+            facts = one.first, one.end, log_time, one.size_bytes, *where, one.key_id or None
+            rows.append((_KINDS[one.kind], _moment(one.made_ms * 1000), *facts))
+        return rows
 
     # The change feed.
 

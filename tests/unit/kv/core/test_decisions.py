@@ -12,6 +12,7 @@ from triplicate.kv.core import decisions
 from triplicate.kv.core.decisions import BatchDecision
 from triplicate.kv.core.operations import Condition, StoreBatch
 from triplicate.kv.core.store_interface import StoreLimits
+from triplicate.kv.core.store_records import Effect, encode_record, held_size_of, size_of
 
 LIMITS = StoreLimits(answer_bytes=100)
 TIME_MS = 50
@@ -48,6 +49,17 @@ def test_values_that_are_replaced_or_deleted_are_not_held(make: Callable[[bytes]
     decision = decided([make(b"%d" % number) for number in range(10)])
     assert isinstance(decision.result, BatchResult)
     assert len(decision.effects) == 10
+
+
+def test_the_values_of_changed_deadlines_are_held_and_not_logged() -> None:
+    limits = StoreLimits(answer_bytes=100, batch_bytes=70)
+    batch = StoreBatch([Expire(b"a", Expiry(after_ms=1))])
+    decision = decisions.decide(batch, lambda key: Record(b"x" * 60, 3, 0), TIME_MS, 7, limits)
+    assert isinstance(decision.result, BatchResult)
+    assert len(encode_record(decision.effects)) <= size_of(decision.effects) + 2 < 70
+    assert held_size_of(decision.effects) == size_of(decision.effects) + 60
+    put = Effect(ChangeKind.PUT, b"a", b"x" * 60)
+    assert held_size_of([put]) == size_of([put]) > 60
 
 
 def test_values_of_expired_keys_are_not_held() -> None:

@@ -45,6 +45,16 @@ def test_strings_behave_as_in_redis(tmp_path: Path, protocol: int) -> None:
                 b"rld",
                 b"",
             ]
+            for first, last, part in (
+                (0, -100, b"H"),
+                (1, -100, b""),
+                (-100, -100, b"H"),
+                (-100, -101, b""),
+                (-1, -3, b""),
+                (-100, 0, b"H"),
+            ):
+                assert await client.getrange("s", first, last) == part, (first, last)
+            assert await client.getrange("missing", 0, -100) == b""
             assert await client.setrange("s", 6, "Redis") == 11
             assert await client.setrange("new", 3, "x") == 4
             assert await client.mget("s", "new") == [b"Hello Redis", b"\0\0\0x"]

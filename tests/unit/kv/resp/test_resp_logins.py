@@ -124,6 +124,52 @@ def test_a_role_has_its_rights_and_its_store(tmp_path: Path) -> None:
     run_door(tmp_path, body)
 
 
+def test_exec_runs_nothing_for_which_the_right_was_taken_since_it_was_queued(tmp_path: Path) -> None:
+    async def body(door: Door) -> None:
+        raw, other = await door.raw(), await door.raw()
+        for each in (raw, other):
+            assert await each.ask(request(b"AUTH", b"anna", PASSWORD.encode())) == b"+OK"
+        assert await raw.ask(request(b"MULTI")) == b"+OK"
+        for words in ((b"GET", b"a"), (b"SET", b"a", b"1")):
+            assert await raw.ask(request(*words)) == b"+QUEUED"
+        user = new_user("anna", PASSWORD, ALL[:1], b"sixteen bytes of", digest_md5=False)
+        door.change(lambda users: users.update(anna=user))
+        async with asyncio.timeout(LIMIT_S):
+            while not (await other.ask(request(b"SET", b"b", b"1"))).startswith(b"-NOPERM"):  # The file is looked at once a second.
+                await asyncio.sleep(LOOP_POLL_S)
+        assert (await raw.ask(request(b"EXEC"))).startswith(b"-NOPERM the rights of user anna were changed since MULTI")
+        assert await raw.ask(request(b"GET", b"a")) == b"$-1"
+        for words, answer in (((b"MULTI",), b"+OK"), ((b"GET", b"a"), b"+QUEUED"), ((b"EXEC",), b"*1")):
+            assert await raw.ask(request(*words)) == answer
+        for each in (raw, other):
+            each.close()
+
+    run_door(tmp_path, body)
+
+
+def test_a_reset_gives_the_place_back_and_the_next_login_has_a_limit_of_time(tmp_path: Path) -> None:
+    async def body(door: Door) -> None:
+        first, second = await door.raw(), await door.raw()
+        login = request(b"AUTH", b"anna", PASSWORD.encode())
+        assert await first.ask(login) == b"+OK"
+        connections = door.stand.server.connections
+        assert await first.ask(request(b"RESET")) == b"+RESET"
+        assert await second.ask(login) == b"+OK"
+        assert (await first.ask(login)).startswith(b"-ERR max number of clients reached")
+        await first.rest()
+        (resetting,) = [each for each in connections._connections.values() if each.is_admitted]
+        before = resetting.timer
+        assert await second.ask(request(b"RESET")) == b"+RESET"
+        assert resetting.timer not in (None, before)
+        connections._end_late(resetting)  # As its timer does.
+        await second.rest()
+        third = await door.raw()
+        assert await third.ask(login) == b"+OK"
+        third.close()
+
+    run_door(tmp_path, body, limits=RespLimits(connections=1))
+
+
 def test_a_user_that_is_removed_or_has_another_password_is_served_no_more(tmp_path: Path) -> None:
     async def body(door: Door) -> None:
         raw, subscriber = await door.raw(), await door.raw()

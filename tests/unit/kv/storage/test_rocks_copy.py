@@ -92,6 +92,28 @@ def test_a_scan_over_damage_fails_instead_of_ending(tmp_path: Path) -> None:
     damaged.close()
 
 
+@pytest.mark.parametrize(
+    ("limit", "limit_bytes", "sizes"), [(1, 1 << 30, [0, 0, 1, 1]), (100, 1 << 30, [0, 0, 2]), (100, 1, [0] * 25 + [1, 1])]
+)
+def test_a_page_of_a_scan_passes_over_a_bounded_number_of_expired_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, limit_bytes: int, sizes: list[int]
+) -> None:
+    monkeypatch.setattr(rocks_copy, "SKIPPED_KEYS", 10)
+    copy = RocksCopy(str(tmp_path / "s"), IDENTITY)
+    effects = [Effect(ChangeKind.PUT, b"k%02d" % key, b"v", 5) for key in range(25)]
+    effects += [Effect(ChangeKind.PUT, b"live", b"v"), Effect(ChangeKind.PUT, b"live2", b"v")]
+    copy.write([AppliedBatch(1, effects)], copy.state._replace(position=1, keys=27))
+    found, cursor, keys = list[int](), ALL_KEYS.start, list[bytes]()
+    while cursor is not None:
+        page = copy.scan(ALL_KEYS.from_cursor(cursor), limit, limit_bytes, 5)
+        found.append(len(page.items))
+        keys += [item.key for item in page.items]
+        cursor = page.cursor
+    assert found == sizes
+    assert keys == [b"live", b"live2"]
+    copy.close()
+
+
 def test_a_change_of_the_deadline_of_a_missing_key_is_a_divergence(tmp_path: Path) -> None:
     copy = RocksCopy(str(tmp_path / "s"), IDENTITY)
     with pytest.raises(Diverged):

@@ -44,6 +44,35 @@ def test_a_session_reads_the_database_as_it_was_and_returns(tmp_path: Path) -> N
     play(tmp_path, scene)
 
 
+def test_a_session_in_the_past_says_where_it_reads_and_how_old_that_is(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        moments = (await written(database)).moments
+        session = await database.session()
+        query = "select triplicate_position(), triplicate_read_node(), triplicate_read_age(), (select count(*) from t)"
+        later = moments[-1]
+        await session.travel(f"position {moments[1].position}")
+        ((position, node, age, _),) = await run(session, query)
+        assert (position, node) == (moments[1].position, "n1")
+        assert isinstance(age, float)
+        assert 0 < age < 3600
+        past = await session.session_as_of(f"position {later.position}")
+        ((position, node, less, _),) = await run(past, query)
+        assert (position, node) == (later.position, "n1")
+        ((_, _, more, _),) = await run(session, query)
+        assert isinstance(less, float)
+        assert isinstance(more, float)
+        assert 0 <= less < more
+        await past.close()
+        await session.travel("position 0")
+        assert await run(session, "select triplicate_position(), triplicate_read_node(), triplicate_read_age()") == [(0, "n1", None)]
+        await session.travel(None)
+        assert (await run(session, query))[0][:2] == (database.position, "n1")
+        await session.close()
+
+    play(tmp_path, scene)
+
+
 def test_nothing_is_changed_in_the_past(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         database = await cluster.leader()

@@ -12,6 +12,7 @@ import pytest
 from tests.unit.sql.cluster import SETTINGS
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
+from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.writer_hold import Ending
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.writer_thread import WriterThread
@@ -89,7 +90,7 @@ class HeldTransaction:
         self.writer = WriterConnection(path, TransactionIds(1))
         self.writer.begin()
         thread = WriterThread(self.clock, self.worker, self.writer, "db")
-        self.transaction = InteractiveTransaction(thread, settings, self._confirm)
+        self.transaction = InteractiveTransaction(thread, settings, self._confirm, StatementWaits(self.clock.monotonic))
 
     async def _confirm(self) -> None:
         self.confirmations += 1

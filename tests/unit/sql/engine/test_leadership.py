@@ -13,6 +13,7 @@ from tests.unit.sql.held_log import HeldLog, play, visible
 from triplicate.errors import Diverged, LogFenced, SqlError
 from triplicate.sql import SqlDatabase
 from triplicate.sql.core.group_window import FURTHER_STATEMENTS
+from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.executor import transaction_functions
 from triplicate.sql.executor.transaction_functions import TransactionIds
@@ -177,15 +178,15 @@ def test_a_snapshot_that_was_not_confirmed_is_read_by_no_later_statement(tmp_pat
     async def scene(database: SqlDatabase, log: HeldLog) -> None:
         session, leadership = await database.session(), database.leadership
         assert leadership is not None
-        confirm, asked = leadership.reads.confirm, list[int]()
+        proof, asked = leadership.reads.proof, list[int]()
 
-        async def failing_once() -> None:
+        def failing_once() -> asyncio.Future[None]:
             asked.append(1)
             if len(asked) == 1:
                 raise SqlError("57P01", "this node does not lead any more")
-            await confirm()
+            return proof()
 
-        leadership.reads.confirm = failing_once  # type: ignore[method-assign]
+        leadership.reads.proof = failing_once  # type: ignore[method-assign]
         await run(session, "begin")
         await run(session, "savepoint s")
         assert await state_of(run(session, "select a from t")) == "57P01"
@@ -265,7 +266,7 @@ def test_a_transaction_that_lost_its_leader_says_so_rather_than_that_it_has_fail
         leadership = database.leadership
         assert leadership is not None
         interrupted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        transaction = await leadership.claim(None, None, interrupted)
+        transaction = await leadership.claim(None, None, interrupted, StatementWaits(database.clock.monotonic))
         # Between the end of the leadership and that of its sessions.
         transaction.resolve(SqlError("57P01", "this node does not lead any more"))
         with pytest.raises(SqlError) as refused:

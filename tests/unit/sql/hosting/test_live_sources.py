@@ -13,6 +13,7 @@ import pytest
 
 from tests.unit.sql.pg.node_rig import ServedCluster, play_served
 from tests.waiting import eventually
+from triplicate.sql import back_up_database
 from triplicate.sql.hosting.database_directory import log_purpose, read_info
 
 
@@ -208,6 +209,26 @@ def test_asyncpg_reads_the_feed_in_binary(tmp_path: Path) -> None:
         assert [(row["seq"], json.loads(row["new_row"])["a"], row["committed_at"].year > 2000) for row in found] == [(0, "x", True)]
 
     play_served(tmp_path, scene)
+
+
+def test_backups_are_shown_and_their_places_to_superusers_only(tmp_path: Path) -> None:
+    async def scene(served: ServedCluster) -> None:
+        client = await prepared(served)
+        leader, _ = await served.leader()
+        admin, logs = served.cluster.client("admin"), served.cluster.logs[leader]
+        assert await rows(client, "SELECT * FROM triplicate_backups") == []
+        made = await back_up_database(admin, logs, "db", str(tmp_path / "backup"), place="../backup", maker="ann@host")
+        assert made is not None
+        columns = "kind, first_position, position, size_bytes, place, maker, key, made >= log_time"
+        facts = "full", 0, made.end, made.full.size_bytes
+        for one in (client, await served.psycopg(await served.follower())):
+            found = await rows(one, f"SELECT {columns} FROM triplicate_backups")
+            assert found == [(*facts, "../backup", "ann@host", None, True)]
+        await client.execute("CREATE ROLE r")
+        await client.execute("SET ROLE r")
+        assert await rows(client, f"SELECT {columns} FROM triplicate_backups") == [(*facts, None, None, None, True)]
+
+    play_served(tmp_path / "nodes", scene, nodes=2)
 
 
 def test_the_cluster_is_shown(tmp_path: Path) -> None:

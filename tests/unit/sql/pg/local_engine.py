@@ -6,6 +6,7 @@ The tests in tests/clients run the same conversations against the replicated eng
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -22,6 +23,7 @@ from triplicate.sql.core.interface import CheckRows, Column, Prepared, Result, R
 from triplicate.sql.core.read_levels import DEFAULT_READS, ReadSettings
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.session_roles import SessionRoles
+from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.storage.sqlite_schema import check_references, key_of
 
@@ -129,6 +131,7 @@ class LocalSession:
         return SqlError(state, text)
 
     writer_use = ""
+    waits = StatementWaits(time.monotonic)
 
     @property
     def sees_shared_schema(self) -> bool:

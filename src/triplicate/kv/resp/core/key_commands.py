@@ -139,10 +139,10 @@ def _kind(outcomes: Outcomes, _: int) -> Reply:
 
 
 def _slice(start: int, end: int, outcomes: Outcomes, _: int) -> Reply:
+    """As Redis: an end before the first byte is the first byte, unless both ends are counted from behind and are in the wrong order."""
     value = outcomes[0].value or b""
-    first = max(start + len(value), 0) if start < 0 else start
-    last = end + len(value) if end < 0 else end
-    return value[first : last + 1] if last >= 0 else b""
+    first, last = (max(at + len(value), 0) if at < 0 else at for at in (start, end))
+    return b"" if end < start < 0 else value[first : last + 1]
 
 
 def _time(unit_ms: int, outcomes: Outcomes, time_ms: int, *, is_absolute: bool) -> Reply:

@@ -85,7 +85,8 @@ class ActivityRows:
     def _statements(self, request: LiveRequest) -> Iterator[LiveRow]:
         for use in self._uses(request):
             times = _ms(use.total_s), _ms(use.total_s / max(1, use.calls)), _ms(use.longest_s)
-            yield use.role, use.text, use.calls, use.errors, use.rows, *times
+            waits = use.writer_wait_s, use.log_wait_s, use.read_wait_s
+            yield use.role, use.text, use.calls, use.errors, use.rows, *times, _ms(sum(waits)), *map(_ms, waits)
 
     # As in PostgreSQL's views.
 

@@ -12,6 +12,7 @@ class StatementWatch:
     def __init__(self, state: ConnectionState) -> None:
         self._now = state.clock.monotonic
         self._record = state.record
+        self._waits = state.session.waits
         self._statistics = state.database.activity.statements
         self._roles = state.session.roles
         self._administrator = state.session.roles.current_user
@@ -19,7 +20,10 @@ class StatementWatch:
     def begin(self, portal: Portal) -> None:
         """A portal is started, or continued."""
         record = self._record
-        portal.began_s = record.began_s = self._now()
+        waits = self._waits
+        portal.began_s = record.began_s = waits.began_s = self._now()
+        if waits.writer_s or waits.log_s or waits.read_s:
+            waits.clear()
         record.statement = portal.statement.statement
 
     def pause(self, portal: Portal) -> None:
@@ -27,6 +31,8 @@ class StatementWatch:
         self._record.ended_s = now = self._now()
         portal.spent_s += now - portal.began_s
         portal.began_s = 0.0
+        role = self._roles.acting or self._administrator
+        self._statistics.use(role, portal.statement.statement).add_waits(self._waits)
 
     def end(self, portal: Portal, rows: int, calls: int = 1, *, failed: bool = False) -> None:
         """The portal has run to its end, or has failed.
@@ -41,6 +47,9 @@ class StatementWatch:
         if use is None or use.role != role or not use.is_counted:
             use = portal.statement.use = self._statistics.use(role, portal.statement.statement)
         use.add(seconds, rows, calls)
+        waits = self._waits
+        if waits.writer_s or waits.log_s or waits.read_s:
+            use.add_waits(waits)
         if failed:
             use.errors += 1
         slow_s = self._statistics.slow_s

@@ -47,6 +47,43 @@ def test_statements_are_counted_by_their_texts(tmp_path: Path) -> None:
     play_served(tmp_path, scene)
 
 
+def test_the_waits_of_a_statement_are_shown(tmp_path: Path) -> None:
+    async def scene(served: ServedCluster) -> None:
+        leader, _ = await served.leader()
+        looking, holding, waiting = [await served.psycopg(leader) for _ in range(3)]
+        await looking.execute("CREATE TABLE t (a int PRIMARY KEY)")
+        await rows(looking, "SELECT triplicate_statements_reset()")
+        for sql in ("BEGIN", "INSERT INTO t VALUES (1)"):
+            await holding.execute(sql.encode())
+        task = asyncio.get_running_loop().create_task(waiting.execute("UPDATE t SET a = 2"))
+        in_transaction = await served.psycopg(leader)
+        await in_transaction.execute("BEGIN")
+        claim = asyncio.get_running_loop().create_task(in_transaction.execute("DELETE FROM t"))
+        await eventually(lambda: sum(one.is_running for one in served.cluster.database(leader).activity.clients.values()) == 2)
+        await asyncio.sleep(0.01)
+        await holding.execute("COMMIT")
+        await task
+        await claim
+        await looking.execute("SELECT a FROM t")
+        sql = "SELECT statement, total_ms, wait_ms, writer_wait_ms, log_wait_ms, read_wait_ms FROM triplicate_statements"
+        found = {statement: times for statement, *times in await rows(looking, sql)}
+        for statement in ("UPDATE t SET a = $1", "DELETE FROM t"):
+            total, wait, writer, log, read = found[statement]
+            assert 10 <= writer <= wait <= total + 0.002
+            assert read == 0
+        assert found["UPDATE t SET a = $1"][3] > 0
+        assert found["DELETE FROM t"][3] == 0
+        total, wait, writer, log, read = found["COMMIT"]
+        assert 0 < log <= total
+        assert writer == 0
+        total, wait, writer, log, read = found["SELECT a FROM t"]
+        assert (writer, log) == (0, 0)
+        assert wait == read <= total + 0.002
+        assert found["INSERT INTO t VALUES ($1)"][3:] == [0, 0]
+
+    play_served(tmp_path, scene)
+
+
 def test_no_password_is_shown(tmp_path: Path) -> None:
     async def scene(served: ServedCluster) -> None:
         leader, _ = await served.leader()
