@@ -69,10 +69,10 @@ _rounds = st.lists(_round, min_size=1, max_size=6)
 class WaitingSession(LocalSession):
     """Each of its statements waits before it runs: first for a future that needs no task, then for turns of the loop, and so on."""
 
-    waits: Sequence[int] = ()
+    turns: Sequence[int] = ()
 
     async def start(self, *arguments: Any) -> LocalCursor:
-        for wait in range(self.waits[self.started % len(self.waits)] if self.waits else 0):
+        for wait in range(self.turns[self.started % len(self.turns)] if self.turns else 0):
             if wait % 2:
                 await asyncio.sleep(0)
             else:
@@ -88,7 +88,7 @@ def _answers(chunks: Sequence[bytes], *, slowly: bool, waits: Sequence[int] = ()
 
     async def body(connections: ClientConnections, database: LocalDatabase) -> tuple[bytes, bool]:
         client = await ChunkClient.connect(connections, database)
-        database.sessions[-1].__class__ = type("Waiting", (WaitingSession,), {"waits": tuple(waits)})
+        database.sessions[-1].__class__ = type("Waiting", (WaitingSession,), {"turns": tuple(waits)})
         await client.send_slowly([query("create table t(a integer primary key, b text)")])
         answers = await (client.send_slowly(chunks) if slowly else client.send_chunks(chunks))
         return answers, client.transport.is_closed
@@ -306,7 +306,7 @@ def test_a_large_result_is_written_in_parts() -> None:
 def test_a_malformed_message_behind_a_waiting_statement_is_answered_in_its_turn() -> None:
     async def body(connections: ClientConnections, database: LocalDatabase) -> None:
         client = await ChunkClient.connect(connections, database)
-        database.sessions[-1].__class__ = type("Waiting", (WaitingSession,), {"waits": (5,)})
+        database.sessions[-1].__class__ = type("Waiting", (WaitingSession,), {"turns": (5,)})
         answers = await client.send_chunks([query("select 1"), b"Q" + struct.pack(">i", 2) + b"garbage" * 60_000])
         assert letters(answers) == "TDCZE"
         assert b"08P01" in answers
