@@ -101,6 +101,6 @@ class NearBookies:
         self._order.locate(distances, tuple(sorted(name for name in readonly if name not in writable)))
 
     def _unknown(self, error: Exception, limit_s: float) -> None:
-        """What was read last stays in use."""
+        """The last readings stay in use."""
         self._due = self._host.clock.monotonic() + RETRY_S
         self._host.trace("client.distances_unknown", error=str(error) or f"no answer within {limit_s:g} s")
