@@ -34,7 +34,7 @@ def lose_connection(stage: Stage, *, applied: bool, times: int, only: Callable[[
 
 
 async def held_at(tree: Any, operation: str, call: Callable[[], Coroutine[Any, Any, Any]], *, ending: str = "/owner") -> asyncio.Task[Any]:
-    """Start a call, and hold it where an operation of its has made a node, an owner by default, as if the answer were on its way."""
+    """Start a call, and hold it where an operation of its has made a node, by default an owner's, as if the answer were on its way."""
     right, reached = getattr(tree, operation), asyncio.Event()
 
     async def held(first: Any, *others: Any, **options: Any) -> Any:
