@@ -103,7 +103,8 @@ def test_a_page_of_a_scan_passes_over_a_bounded_number_of_expired_keys(
     effects = [Effect(ChangeKind.PUT, b"k%02d" % key, b"v", 5) for key in range(25)]
     effects += [Effect(ChangeKind.PUT, b"live", b"v"), Effect(ChangeKind.PUT, b"live2", b"v")]
     copy.write([AppliedBatch(1, effects)], copy.state._replace(position=1, keys=27))
-    found, cursor, keys = list[int](), ALL_KEYS.start, list[bytes]()
+    found, keys = list[int](), list[bytes]()
+    cursor: bytes | None = ALL_KEYS.start
     while cursor is not None:
         page = copy.scan(ALL_KEYS.from_cursor(cursor), limit, limit_bytes, 5)
         found.append(len(page.items))
