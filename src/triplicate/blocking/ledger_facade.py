@@ -9,7 +9,7 @@ from triplicate.ledger import DigestType
 
 if TYPE_CHECKING:
     import concurrent.futures
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -352,3 +352,10 @@ class ClientMethods:
     def bookie_info(self, bookie_id: str) -> BookieInfo:
         """The disk space of a bookie. Uses version 3 of the protocol. See `Client.bookie_info`."""
         return self.loop.call(self._client.bookie_info(bookie_id))
+
+    def bookies_answer(self, ledger_id: int, bookie_ids: Sequence[str], suffices: Callable[[Collection[str]], bool]) -> bool:
+        """Whether those of the bookies that answer suffice. They are asked for the last entry of a ledger, and nothing is fenced.
+
+        See `Client.bookies_answer`.
+        """
+        return self.loop.call(self._client.bookies_answer(ledger_id, bookie_ids, suffices))

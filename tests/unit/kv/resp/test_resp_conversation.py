@@ -155,7 +155,7 @@ def test_pipelined_commands_are_one_batch_of_the_log_and_answered_in_order(tmp_p
 
 
 def test_pipelined_commands_that_are_too_large_together_run_one_by_one(tmp_path: Path) -> None:
-    """A deadline is logged with its value, so the batch of all would be larger than a batch may be."""
+    """An APPEND is logged with the whole value, so the batch of all would be larger than a batch may be."""
 
     async def scene(stand: Stand) -> None:
         async with stand.client() as client:
@@ -165,13 +165,13 @@ def test_pipelined_commands_that_are_too_large_together_run_one_by_one(tmp_path:
                 assert all(await pipe.execute())
             async with client.pipeline(transaction=True) as pipe:
                 for number in range(1100):
-                    pipe.expire(f"k{number}", 100)
+                    pipe.append(f"k{number}", "y")
                 with pytest.raises(redis.ResponseError, match="the changes of a batch have at most"):
                     await pipe.execute()
             async with client.pipeline(transaction=False) as pipe:
                 for number in range(1100):
-                    pipe.expire(f"k{number}", 100)
-                assert await pipe.execute() == [1] * 1100
+                    pipe.append(f"k{number}", "y")
+                assert await pipe.execute() == [VALUE_BYTES - 9] * 1100
 
     play(tmp_path, scene)
 

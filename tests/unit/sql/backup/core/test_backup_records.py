@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from tests.golden.backup.test_backup_samples import MANIFEST
 from triplicate.errors import FormatError
 from triplicate.sql.backup.core.backup_records import (
     KEPT,
@@ -17,7 +16,20 @@ from triplicate.sql.backup.core.backup_records import (
     record_of,
     with_record,
 )
-from triplicate.sql.backup.core.manifest import PartKind
+from triplicate.sql.backup.core.manifest import Manifest, Part, PartKind
+
+MANIFEST = Manifest(
+    database="shop",
+    identity="0b759c14" * 4,
+    log="database.shop.0b759c14",
+    log_id="ffeeddccbbaa99887766554433221100",
+    lease_ms=750,
+    schema="3393389486497b036d96d10f6d979dd0",
+    parts=(
+        Part("full-1351-1700000000000.sqlite", PartKind.FULL, 9, "", 0, 1351, 5, 1_699_999_999_000, 1_700_000_000_000),
+        Part("log-1351-1355.records", PartKind.LOG, 7, "", 1351, 1355, 6, 1_700_000_600_000, 1_700_000_601_000),
+    ),
+)
 
 
 def record(number: int) -> BackupRecord:
