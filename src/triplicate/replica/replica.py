@@ -109,7 +109,7 @@ class Replica:
         self._on_role = on_role
         self._snapshots = snapshots
         self._drain = drain
-        chance = self._chance = host.entropy.stream(f"replica.retry.{log}")
+        chance = host.entropy.stream(f"replica.retry.{log}")
         self._backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, chance)
         self._handicap = Backoff(self._settings.handicap_first_s, self._settings.handicap_longest_s, chance)
         self._handicap_s = 0.0
@@ -263,7 +263,8 @@ class Replica:
 
     async def _elected(self) -> None:
         """Wait until this node is elected. Errors of the election are retried, so that the node continues to follow."""
-        backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, self._chance)
+        chance = self._host.entropy.stream(f"replica.retry.{self._log}")
+        backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, chance)
         while True:
             try:
                 return await self._election.elected(lambda: self.position, self._handicap_s)

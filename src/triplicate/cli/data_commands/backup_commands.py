@@ -68,7 +68,9 @@ def keys_of(path: str | None) -> KeySource | None:
 def note_clear(path: str, manifest: BackupManifest) -> None:
     """Tell an operator who has given keys that a backup is in clear: it may have been put in the place of an encrypted one."""
     if not manifest.key_id:
-        remarks.print(f"the backup at {path} is not encrypted: no key of --key-file protects it, and whoever can write there can change it")
+        remarks.print(
+            f"the backup at {path} is not encrypted: no key of --key-file protects it, and a user with write access there can change it"
+        )
 
 
 def _maker() -> str:
@@ -251,8 +253,8 @@ def restore(
         new = NewDatabase(name, key_id=key_id, replaces=replaces)
         with tempfile.TemporaryDirectory(prefix="triplicate-restore-", dir=work_folder) as folder:
             keys = keys_of(key_file)
-            told = None if keys is None else partial(note_clear, path)
-            info = await restore_database(client, logs, path, target, new, folder, is_unencrypted=unencrypted, keys=keys, on_manifest=told)
+            noted = None if keys is None else partial(note_clear, path)
+            info = await restore_database(client, logs, path, target, new, folder, is_unencrypted=unencrypted, keys=keys, on_manifest=noted)
         begin = (await logs.head(info.log)).first_offset
         if as_json:
             print_json({"database": info.name, "log": info.log, "position": begin})

@@ -84,8 +84,6 @@ class SqlSession:
         self.waits = StatementWaits(database.clock.monotonic)
         self.roles = roles if roles is not None else SessionRoles(client.role, is_administrator=True)
         self._rights = RightsCheck(database, client, self.roles)
-        self._snapshot_schema = -1
-        """The version of the schema that the open transaction reads, while it only reads."""
         self._ended: asyncio.Future[SqlError] = asyncio.get_running_loop().create_future()
         self._end_reason: SqlError | None = None
         self._calls = 0
@@ -439,8 +437,8 @@ class SqlSession:
     async def _begin_snapshot(self, leadership: Leadership | None, sql: str, version: int | None) -> ReaderCheckout:
         """Begin to read in the transaction. The snapshot stays where its schema is another than the statement's, which is planned again."""
         checkout, self._snapshot = await self._reads.open_snapshot(leadership, sql)
-        self._checkout, self._snapshot_schema = checkout, self._reads.snapshot_schema
-        check_schema(version, self._snapshot_schema)
+        self._checkout = checkout
+        check_schema(version, self._reads.snapshot_schema)
         return checkout
 
     @fault_point("sql.read_in_thread")
@@ -513,7 +511,7 @@ class SqlSession:
             return await self._database.pool.examiner.offload(verifier_text, password, self._database.roles.new_salt())
 
     async def _require_rights(self, role: str, prepared: Prepared, *, locks: bool = False) -> None:
-        schema = self._snapshot_schema if self._checkout is not None and self._held is None else None
+        schema = self._reads.snapshot_schema if self._checkout is not None and self._held is None else None
         await self._rights.require(role, prepared, self._held, schema, locks=locks)
 
     # Transactions.

@@ -1,6 +1,6 @@
 """The backups of a database as the metadata remember them: one node, JSON. Pure; `docs/formats/backup.md` fixes its fields.
 
-A record says that a backup was made. Whether it is still there only its folder can tell.
+A record says that a backup was made. Only its folder shows whether it is still there.
 """
 
 from __future__ import annotations
