@@ -331,7 +331,7 @@ class BlockingLogs:
         return self._loop.call(self._logs.written_end(name))
 
     def can_be_taken_over(self, name: str) -> bool:
-        """Whether this process reaches enough bookies to become the writer of a log. Nothing is fenced or changed.
+        """Whether this process reaches enough bookies to become the writer of a log. Nothing is fenced; True promises nothing.
 
         See `Logs.can_be_taken_over`.
         """

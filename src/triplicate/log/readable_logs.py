@@ -96,13 +96,7 @@ class ReadableLogs:
         return await find_written_end(self.client, self._store, self.settings, name)
 
     async def can_be_taken_over(self, name: str) -> bool:
-        """Whether this process reaches enough bookies to become the writer of a log. Nothing is fenced or changed.
-
-        False says that another process may do better. True promises nothing.
-
-        Raises:
-            NoSuchLog, NoSuchLedger. ConnectionLost: the metadata store is away.
-        """
+        """Whether this process reaches enough bookies to become the writer of a log. Nothing is fenced; True promises nothing."""
         return await can_recover(self.client, (await self._store.read(name, synced=True)).head)
 
     async def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:

@@ -66,7 +66,7 @@ def check_count(what: str, number: int, limits: StoreLimits) -> None:
 def check_batch(batch: StoreBatch, limits: StoreLimits) -> int:
     """Check a batch. Returns its size, bytes.
 
-    A batch that passes can be decided: whatever the leader finds in the store, no operation fails by its types.
+    A batch that passes can be decided: for any content of the store, no operation fails by its types.
 
     Raises:
         ArgumentError: a key, a value, a deadline or the batch is beyond the limits, or something has a wrong type. The message names it.

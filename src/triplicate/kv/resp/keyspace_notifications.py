@@ -90,7 +90,8 @@ class Notifications:
         watch = await store.watch(prefix, None if before is None else before.position)
         self._watch, self._prefix = watch, prefix
         if before is not None:
-            await before.aclose()  # Its position moves no more. What it has given since the new watch was made must not be sent again.
+            # Its position moves no more. The changes that it has given since the new watch was made must not be sent again.
+            await before.aclose()
         self._scope.spawn(self._send(watch, -1 if before is None else before.position), name="notifications")
 
     async def _send(self, watch: KeyWatch, sent: int) -> None:

@@ -154,7 +154,7 @@ class BackwardReader:
             if segment.state is SegmentState.LOST and self._skip_lost:
                 self._position = max(segment.first_offset, head.first_offset)
                 self.lost.append((self._position, segment.end_offset - 1))
-                attempts = 0  # This one has got on, and there are only so many segments.
+                attempts = 0  # This one has got on, and the number of segments is limited.
                 continue
             check_not_lost(segment)
             try:

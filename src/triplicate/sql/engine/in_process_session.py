@@ -181,8 +181,8 @@ class InProcessSession:
         """Run one change for each row of parameters, in the open transaction or in one of its own; the number of rows changed.
 
         Raises:
-            SqlError: a run has failed, and nothing of the call is stored. 42601: the statement is no change, or returns rows. What `rows`
-                raises comes out as it is; nothing is stored then either.
+            SqlError: a run has failed, and nothing of the call is stored. 42601: the statement is no change, or returns rows. An error
+                that `rows` raises comes out as it is; nothing is stored then either.
         """
         errors: list[Exception] = []
         try:

@@ -62,7 +62,7 @@ def test_producers_that_append_after_a_long_pause_are_not_idle(monkeypatch: pyte
             with pytest.raises(TooManyProducers):
                 await three.append(b"c", sequence=0)
             stage.wall_us += 7_200_000_000
-            # Nothing was appended in the pause: the clock alone tells that it is over.
+            # Nothing was appended in the pause: the clock alone shows that it is over.
             assert await three.append(b"c", sequence=0) == Appended(0, 4)
 
     play(scene)

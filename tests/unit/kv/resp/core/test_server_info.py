@@ -1,4 +1,4 @@
-"""Descriptions of clients are one line each, whatever their users are called."""
+"""Descriptions of clients are one line each, for any name of their users."""
 
 from __future__ import annotations
 
