@@ -330,13 +330,6 @@ class BlockingLogs:
         """
         return self._loop.call(self._logs.written_end(name))
 
-    def can_be_taken_over(self, name: str) -> bool:
-        """Whether this process reaches enough bookies to become the writer of a log. Nothing is fenced; True promises nothing.
-
-        See `Logs.can_be_taken_over`.
-        """
-        return self._loop.call(self._logs.can_be_taken_over(name))
-
     def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.
 

@@ -27,6 +27,7 @@ from triplicate.log.logs import Log, Logs
 from triplicate.log.publishing.joining import JoinResult
 from triplicate.log.publishing.publication import PublishResult
 from triplicate.log.publishing.staging import StagedLedger, StagingOrigin, StagingWriter
+from triplicate.log.readable_logs import can_be_taken_over
 from triplicate.log.reading.backward_reader import BackwardReader
 from triplicate.log.reading.log_consumer import ConsumerInfo, LogConsumer
 from triplicate.log.reading.log_entries import LogEntry
@@ -103,6 +104,7 @@ __all__ = [
     "StagingWriter",
     "TransactionId",
     "add_key",
+    "can_be_taken_over",
     "check_key_id",
     "decode_entry",
     "decode_header",

@@ -95,10 +95,6 @@ class ReadableLogs:
         """
         return await find_written_end(self.client, self._store, self.settings, name)
 
-    async def can_be_taken_over(self, name: str) -> bool:
-        """Whether this process reaches enough bookies to become the writer of a log. Nothing is fenced; True promises nothing."""
-        return await can_recover(self.client, (await self._store.read(name, synced=True)).head)
-
     async def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.
 
@@ -249,3 +245,12 @@ class ReadableLogs:
 
     def _own_name(self, given: str) -> str:
         return given or self.client.host.name
+
+
+async def can_be_taken_over(logs: ReadableLogs, name: str) -> bool:
+    """Whether this process reaches enough bookies to become the writer of a log. Nothing is fenced or changed; True promises nothing.
+
+    Raises:
+        NoSuchLog, NoSuchLedger. ConnectionLost: the metadata store is away.
+    """
+    return await can_recover(logs.client, (await logs.store.read(name, synced=True)).head)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from triplicate.errors import FormatError, SessionExpired, TriplicateError
-from triplicate.log import Logs
+from triplicate.log import Logs, can_be_taken_over
 from triplicate.replica.copy_folders import set_aside_folder
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import Candidate, Election
@@ -109,7 +109,7 @@ class HostedCopy(ABC, Generic[Machine, Info]):
             gone=parts.gone,
             lead_delay_s=self._lead_delay_s,
             resp_address=parts.resp_address,
-            could_lead=lambda: logs.can_be_taken_over(info.log),
+            could_lead=lambda: can_be_taken_over(logs, info.log),
         )
         self._gauges = _CopyGauges(parts.metrics, directory.kind, info.name) if parts.metrics is not None else None
         self._diverged_at: int | None = None
