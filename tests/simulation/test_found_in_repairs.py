@@ -61,11 +61,16 @@ def test_bookies_that_are_chosen_together_are_named_together() -> None:
 
 
 def test_a_decommissioned_bookie_does_not_come_back() -> None:
-    """Its operator died behind the removal of the cookie, and the tool that makes indexes then found no cookie (seed 6109).
+    """Its operator died behind the removal of the cookie, and the tool that makes indexes then found no cookie (seed
+    6109, which does not come to that moment any more; 6112 does, where the operator dies there alone).
 
     The bookie was right, and the simulator was not: it expected an index of a bookie that has left the cluster.
     """
-    result = run_seed(6109, repairs_of(6109))
+    plan = repairs_of(6112)
+    others = [
+        fault for fault in plan.faults if fault.target == "decommissioner" and fault.options["point"] != "autorecovery.decommission_removal"
+    ]
+    result = run_seed(6112, replace(plan, faults=tuple(fault for fault in plan.faults if fault not in others)))
     assert result.ok, str(result)
     assert result.counts["decommission.interrupted"] == result.counts["decommissions"] == 1
 
