@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 import uuid
@@ -43,11 +44,11 @@ def cluster(place: Path) -> Iterator[LocalCluster]:
         yield running
 
 
-LITTER = ("spark-", "blockmgr-", "artifacts-", "liblz4", "metastore_db", "derby.log", "tri-", ".spark")
+LITTER = ("spark-", "blockmgr-", "artifacts-", "liblz4", "metastore_db", "derby.log", f"tri-{os.getpid()}-", ".spark")
 
 
 def litter() -> set[Path]:
-    """Name patterns of files that Spark leaves in the temporary and the working directory."""
+    """Name patterns of files that Spark leaves in the temporary and the working directory. Sessions of other processes may run beside."""
     folders = (Path(tempfile.gettempdir()), Path.cwd())
     return {path for folder in folders for path in folder.iterdir() if path.name.startswith(LITTER)}
 

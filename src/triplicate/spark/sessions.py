@@ -79,7 +79,7 @@ def session(
     folder = _passing_folder("triplicate-spark-") if run_folder is None else run_folder.absolute()
     sockets = folder / "s"
     if len(os.fsencode(sockets)) > SOCKET_FOLDER_LIMIT_BYTES:
-        sockets = _passing_folder("tri-")
+        sockets = _passing_folder(f"tri-{os.getpid()}-")
     for path in (sockets, *(folder / name for name in ("tmp", "local", "warehouse"))):
         path.mkdir(parents=True, exist_ok=True)
     log = folder / "spark.log"
