@@ -44,7 +44,9 @@ def check_key(key: bytes, limits: StoreLimits) -> None:
 
 
 def check_range(keys: KeyRange) -> None:
-    """Raises ArgumentError: a bound of a range is no bytes."""
+    """Raises ArgumentError: the range is no `KeyRange`, or one of its bounds is no bytes."""
+    if not isinstance(keys, KeyRange):
+        raise ArgumentError(f"the keys to read are a KeyRange, not {type(keys).__name__}; KeyRange.prefix(b'…') has the keys of a prefix")
     check_bytes("the start of a range of keys", keys.start)
     if keys.end is not None:
         check_bytes("the end of a range of keys", keys.end)

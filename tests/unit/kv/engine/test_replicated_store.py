@@ -186,6 +186,8 @@ def test_reads_and_watches_of_wrong_types_are_refused_where_they_are_made(tmp_pa
             lambda: store.get_many([b"k", wrong]),
             lambda: store.scan(KeyRange(wrong)),
             lambda: store.scan(KeyRange(b"", wrong)),
+            lambda: store.scan(wrong),
+            lambda: store.count(wrong),
             lambda: store.scan(ALL_KEYS, wrong),
             lambda: store.count(KeyRange(wrong)),
             lambda: store.watch(wrong),
