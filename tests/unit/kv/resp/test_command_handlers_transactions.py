@@ -102,6 +102,10 @@ def test_a_transaction_without_commands_on_keys_heeds_the_watched_keys(tmp_path:
                     assert await raw.ask(b"EXEC\r\n") == (b"*-1" if is_changed else replies)
                     if commands and not is_changed:
                         assert (await raw.reader.readline()).rstrip() == b"+PONG"
+            async with other.pipeline(transaction=True) as pipe:
+                await pipe.watch("a")
+                pipe.multi()
+                assert await pipe.execute() == []
         raw.close()
 
     play(tmp_path, scene)
@@ -116,29 +120,6 @@ def test_the_texts_of_a_transaction_are_limited_like_its_values(tmp_path: Path) 
         assert replies[:3] == [b"+QUEUED"] * 3
         assert replies[4].startswith(b"-ERR a transaction has at most 10000 keys and")
         assert (await raw.ask(b"EXEC\r\n")).startswith(b"-EXECABORT")
-        raw.close()
-
-    play(tmp_path, scene)
-
-
-def test_a_transaction_without_commands_on_keys_compares_the_watched_keys(tmp_path: Path) -> None:
-    async def scene(stand: Stand) -> None:
-        raw = await stand.raw()
-        async with stand.client() as other:
-            for is_changed, answer in ((False, b"*0"), (True, b"*-1")):
-                assert await raw.ask(b"WATCH a\r\n") == b"+OK"
-                assert await raw.ask(b"MULTI\r\n") == b"+OK"
-                if is_changed:
-                    await other.set("a", "1")
-                assert await raw.ask(b"EXEC\r\n") == answer
-            assert await raw.ask(b"WATCH a\r\n") == b"+OK"
-            assert await raw.ask(b"MULTI\r\n") == b"+OK"
-            assert await raw.ask(b"PING\r\n") == b"+QUEUED"
-            assert await raw.ask(b"EXEC\r\n") == b"*1"
-            async with other.pipeline(transaction=True) as pipe:
-                await pipe.watch("a")
-                pipe.multi()
-                assert await pipe.execute() == []
         raw.close()
 
     play(tmp_path, scene)
