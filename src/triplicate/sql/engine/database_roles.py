@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from triplicate.errors import SqlError
 from triplicate.runtime import Host
@@ -32,6 +32,8 @@ class DatabaseRoles:
         """The (role, statement) that were found to be allowed, by this schema and these rights. Either change replaces the set."""
         self.find_administrator: Callable[[str], RoleLogin | None] = lambda name: None
         """The login of the administrator in the list of databases, if that is the role's name."""
+        self.catch_up: Callable[[], Awaitable[None]] | None = None
+        """Returns when `access` is that of the state that readers see: an application commits on a thread and is reported afterwards."""
 
     def moved(self, schema_version: int, access: AccessRights) -> None:
         """The copy has moved on to this version of the schema, and to these rights."""

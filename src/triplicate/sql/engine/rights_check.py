@@ -59,6 +59,7 @@ class RightsCheck:
         database = self._database
         is_shared = held is None or held.transaction.over or not held.writer.has_altered_schema
         key, is_plain = (role, prepared.sql), not locks and prepared.tag != TRUNCATE
+        is_caught_up = False
         for _ in range(_ATTEMPTS):
             version, access = database.schema_version, self.access(held)
             if snapshot_schema is not None and snapshot_schema != version:
@@ -68,11 +69,21 @@ class RightsCheck:
                 return
             rights = await self._rights_of(prepared, held if not is_shared else None, locks=locks)
             if version == database.schema_version and access is self.access(held):
+                if not is_caught_up and access.refusal(role, rights) is not None:
+                    is_caught_up = True
+                    await self._catch_up()
+                    continue
                 self._require(role, prepared, access, rights)
                 if is_remembered and len(prepared.sql) <= LONG_TEXT:
                     self._remember(key)
                 return
         raise SchemaMoved
+
+    async def _catch_up(self) -> None:
+        """A session may have read a grant before this copy has reported the rights of its state."""
+        catch_up = self._database.roles.catch_up
+        if catch_up is not None:
+            await catch_up()
 
     def _require(self, role: str, prepared: Prepared, access: AccessRights, rights: Rights) -> None:
         refusal = access.refusal(role, rights)

@@ -101,6 +101,7 @@ class SqlDatabase:
         """Copies the local file, and replaces it by another."""
         self.links = ClusterLinks()
         self.roles = DatabaseRoles(host, name)
+        self.roles.catch_up = self._report_application
         self.on_leadership: Callable[[bool], None] = lambda leads: None
         """Called on the loop when this node begins or ceases to lead."""
         self._gauges = _DatabaseGauges(metrics, name, host.clock) if metrics is not None else None
@@ -267,6 +268,11 @@ class SqlDatabase:
             if self._gauges is not None:
                 self._gauges.lag.applied(self._host.clock.monotonic(), self._host.clock.wall_us(), entries[-1].wall_time_us)
         return self.position
+
+    async def _report_application(self) -> None:
+        """Return when the application that runs, if one does, has been reported."""
+        if self.leadership is None:
+            await self._worker.run(lambda: None)  # The thread runs one function at a time, in order.
 
     def _is_known_control(self, entry: LogEntry) -> bool:
         """Whether an entry changes nothing: a control entry, such as a no-op, of an epoch that the copy has seen."""

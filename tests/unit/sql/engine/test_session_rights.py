@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ from triplicate.sql.core.access_rights import PUBLIC
 from triplicate.sql.core.audit import ConnectedClient
 from triplicate.sql.core.rights import Action
 from triplicate.sql.core.role_commands import AlterRole, ChangeGrants, CreateRole, DropRoles
+from triplicate.sql.engine.local_copy import AppliedState
+from triplicate.sql.storage.applier import LogBatch
 
 DENIED = "42501"
 
@@ -135,6 +138,45 @@ def test_a_follower_checks_by_its_own_copy_and_follows_a_revoke(tmp_path: Path) 
         await cluster.caught_up(name, leader.position)
         assert await follower.role_login("alice") is None
         assert await state_of(run(alice, "select v from t")) == "57P01"
+
+    play(tmp_path, scene, nodes=2)
+
+
+def test_a_grant_that_readers_see_on_a_follower_holds_there(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        leader = await cluster.leader()
+        admin = await with_roles(leader, "alice")
+        name = next(one for one in ("n1", "n2") if one != cluster.leader_name())
+        follower = await cluster.serving(name, leader.position)
+        alice, reader = await session_of(follower, "alice"), await follower.session()
+        right, committed, reported = follower._copy.apply, threading.Event(), threading.Event()
+
+        def apply(batches: Sequence[LogBatch]) -> AppliedState:
+            applied = right(batches)
+            committed.set()
+            assert reported.wait(LIMIT_S)
+            return applied
+
+        waits, catch_up = list[str](), follower.roles.catch_up
+        assert catch_up is not None
+
+        async def caught_up() -> None:
+            waits.append("refused")
+            await catch_up()
+            waits.append("reported" if reported.is_set() else "not reported")
+
+        follower.roles.catch_up = caught_up
+        follower._copy.apply = apply  # type: ignore[method-assign]
+        try:
+            await command(admin, grant(["t"], "alice", Action.SELECT))
+            await eventually(committed.is_set)
+            assert await run(reader, "select count(*) from triplicate_grants where grantee = 'alice'") == [(1,)]
+            reading = asyncio.ensure_future(run(alice, "select v from t where id = 1"))
+            await eventually(lambda: bool(waits))
+        finally:
+            reported.set()
+        assert await reading == [("t",)]
+        assert waits == ["refused", "reported"]
 
     play(tmp_path, scene, nodes=2)
 
