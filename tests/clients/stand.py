@@ -144,6 +144,12 @@ class Db:
         leader = self.leader()
         return [name for name in self.stand.ports if name != leader]
 
+    def wait_for_position(self, node: str, leader: psycopg.Connection[Any]) -> None:
+        """Wait until a node's own copy has everything that the leader has now."""
+        row = leader.execute("SELECT triplicate_position()").fetchone()
+        assert row is not None
+        self.wait_for_value(node, f"SELECT triplicate_position() >= {row[0]}", True)
+
     def wait_for_value(self, node: str, query: str, value: object, timeout_s: float = READY_S) -> None:
         """Wait until a node's own copy gives this answer to a query."""
 
