@@ -123,6 +123,8 @@ class _Peer:
     attempted_s: float = float("-inf")
     connect_error: str = ""
     """The error of the last attempt to connect that was neither accepted nor refused; traced once."""
+    awaited_s: float = float("-inf")
+    """When the last waiter came. An earlier refusal may be older than the process that this waiter asks for."""
     observed_until_s: float = float("-inf")
     """Monotonic time until which it is observed without a waiter."""
 
@@ -141,7 +143,7 @@ class _Peer:
 
     @property
     def is_gone(self) -> bool:
-        return self.reached_s is not None and self.refusals >= REFUSALS
+        return self.reached_s is not None and self.refusals >= REFUSALS and self.attempted_s >= self.awaited_s
 
     def disconnect(self) -> None:
         """Abandon the connection and the attempt to make one. The next attempt may follow at once."""
@@ -181,6 +183,7 @@ class FailureDetector:
         peer = self._peer(address)
         if not peer.waiters:
             self._begin_wait(peer)
+        peer.awaited_s = self._host.clock.elapsed()
         peer.waiters.append(waiter)
         try:
             return await waiter
@@ -258,9 +261,6 @@ class FailureDetector:
         """Probe a peer or connect to it, and conclude if it is silent. Returns the seconds until the next conclusion is possible."""
         now = self._host.clock.elapsed()
         since_attempt_s, pause_s = now - peer.attempted_s, self._interval_s
-        if peer.is_gone and peer.is_awaited and not peer.is_connecting and since_attempt_s <= self._interval_s:
-            self._conclude_end(address, peer)  # The address has just refused, while nobody waited.
-            return pause_s
         peer.silence.observe(now)
         if peer.connection is not None and not peer.connection.is_lost:
             peer.connection.probe()
@@ -299,7 +299,8 @@ class FailureDetector:
                 connection.probe()
             else:
                 connection.abandon()
-        # While nobody waits, as between two waits of an election, the conclusion would be lost. The next attempt draws it.
+        # While nobody waits, as between two waits of an election, the conclusion would be lost. The next attempt draws it, also for a
+        # waiter that came during this one: a process that started again may have listened, and led, since.
         if peer.is_gone and peer.is_awaited:
             self._conclude_end(address, peer)
 
