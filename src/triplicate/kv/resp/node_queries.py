@@ -84,9 +84,9 @@ async def keys(store: KeyValueStore, session: StoreSession, wanted: Keys) -> Rep
 
 
 async def random_key(node: NodeFacts, store: KeyValueStore, session: StoreSession) -> Reply:
-    """RANDOMKEY: the first key behind random bytes, or the first of all. Raises StoreError."""
+    """RANDOMKEY: the first key behind random bytes, or the first of those before them. No key is passed twice. Raises StoreError."""
     start = node.host.entropy.stream("kv.random_key").randbytes(8)
-    for keys_of in (KeyRange(start), ALL_KEYS):
+    for keys_of in (KeyRange(start), KeyRange(b"", start)):
         rest, limit = keys_of, 1
         while True:
             page = await store.scan(rest, limit, session.read_level, with_values=False)
