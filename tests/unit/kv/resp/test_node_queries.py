@@ -70,7 +70,7 @@ def test_a_random_key_is_found_among_expired_ones_in_short_pages_that_pass_each_
         follower._committed((), follower._state)
         facts: Any = SameBytes(0x80)
         session = StoreSession(level=SetLevel(LevelKind.ANY))
-        assert await random_key(NodeFacts(facts, lambda: []), follower, session) == (live[0] if live else None)
+        assert await random_key(NodeFacts(facts, list), follower, session) == (live[0] if live else None)
         assert session.read_position == follower.position
         await follower.close()
 
