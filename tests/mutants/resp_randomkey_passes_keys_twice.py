@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-_TEST = "test_a_random_key_is_found_among_expired_ones_in_short_pages_that_pass_each_key_once[none]"
-TESTS = [f"tests/unit/kv/resp/test_node_queries.py::{_TEST}"]
+TESTS = ["tests/unit/kv/resp/test_node_queries.py::test_a_random_key_is_found_among_expired_ones_in_short_pages_that_pass_each_key_once"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
