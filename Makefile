@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Some images of containers forbid Python to keep compiled modules. Each process would then compile the sources again, and many are started.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-faults bench-key-value bench-layers bench-machines bench-repair bench-scale bench-sql bench-tls histories soak spark-versions check-deep times settings clean
+.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-faults bench-key-value bench-layers bench-machines bench-repair bench-scale bench-sql bench-testing bench-tls histories soak spark-versions check-deep times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -71,6 +71,9 @@ bench-sql: $(READY) ## Measure the SQL layer before and now beside PostgreSQL an
 
 bench-tls: $(READY) ## Measure appends and point reads in clear and over TLS on the same bookies; build/bench/tls_price.json
 	@$(BIN)/python -m benchmarks.tls_price
+
+bench-testing: $(READY) ## Measure how long tests wait for the fixtures of triplicate.testing (a minute); build/bench/testing_fixtures.json
+	@$(BIN)/python -m benchmarks.testing_fixtures
 
 bench-append: $(READY) ## Measure appends against a bare loop; table and build/bench/append.json
 	$(BIN)/python benchmarks/append.py

@@ -301,7 +301,7 @@ FACADES = (
                 "store",
                 "The methods of `EmbeddedStore` without `await`; see `BlockingStore`.",
                 fields=("name",),
-                properties=("is_leader", "leader", "position", "limits", "address"),
+                properties=("node_id", "is_leader", "leader", "position", "limits", "address"),
                 left_out={"aclose": "`BlockingStore` closes it"},
                 bodies={"items": "return items_of_pages(lambda rest: self.scan(rest, page_keys, level, with_values=with_values), keys)"},
                 handle=False,

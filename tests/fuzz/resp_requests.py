@@ -74,6 +74,7 @@ def request_seeds() -> Iterator[bytes]:
         b"CLIENT SETINFO LIB-NAME x",
         b"TRIPLICATE.LEVEL bounded 0.5 WAIT 10",
         b"TRIPLICATE.CAS a b c",
+        b"TRIPLICATE.LASTREAD",
         b"PSUBSCRIBE __keyspace@0__:a*",
         b"HSET a b c",
     ):

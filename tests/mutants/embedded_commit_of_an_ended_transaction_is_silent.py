@@ -20,7 +20,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def silent(self: InProcessSession, sql: str, parameters: Parameters) -> StartedStatement:
         if sql == "COMMIT" or sql == "commit":
             prepared, _ = await self._prepare(sql)
-            return StartedStatement(StatementKind.COMMIT, "COMMIT", (), -1, None, await self._session.start(prepared, ()))
+            count = self._counts.begin(sql)
+            return StartedStatement(StatementKind.COMMIT, "COMMIT", (), -1, None, await self._session.start(prepared, ()), count)
         return await start(self, sql, parameters)
 
     patch(InProcessSession, "_start_once", silent)

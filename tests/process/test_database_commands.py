@@ -136,7 +136,7 @@ def test_a_dump_of_postgresql_is_imported_and_its_other_forms_are_named(uri: str
     assert "refused" not in [one["database"] for one in json_at_once("database", "list", uri=uri)]
 
 
-def test_an_encrypted_backup_needs_its_key_file(uri: str, shop: str, tmp_path: Path) -> None:
+def test_an_encrypted_backup_needs_its_key_file_and_one_in_clear_is_noted_beside_it(uri: str, shop: str, tmp_path: Path) -> None:
     keys, folder = str(tmp_path / "keys"), str(tmp_path / "backup")
     at_once("log", "key", "new", keys, "mine")
     made = json_at_once("database", "backup", shop, folder, "--key-file", keys, uri=uri)
@@ -144,9 +144,24 @@ def test_an_encrypted_backup_needs_its_key_file(uri: str, shop: str, tmp_path: P
     refused = at_once("database", "verify-backup", folder, check=False)
     assert "encrypted under key 'mine'" in refused.stderr
     assert at_once("database", "verify-backup", folder, TRIPLICATE_BACKUP_KEY_FILE=keys).returncode == 0
-    at_once("database", "restore", folder, "again", "--key-file", keys, uri=uri)
+    restored = at_once("database", "restore", folder, "again", "--key-file", keys, uri=uri)
+    clear, noted = str(tmp_path / "clear"), _unspaced(f"the backup at {tmp_path / 'clear'} is not encrypted")
+    at_once("database", "backup", shop, clear, uri=uri)
+    verify = "database", "verify-backup"
+    silent = restored, at_once(*verify, folder, "--key-file", keys), at_once(*verify, clear)
+    assert not any("notencrypted" in _unspaced(answer.stderr) for answer in silent)
+    noting = (
+        at_once(*verify, clear, "--key-file", keys),
+        at_once("database", "restore", clear, "from-clear", "--key-file", keys, uri=uri),
+    )
+    assert all(noted in _unspaced(answer.stderr) for answer in noting)
     (tmp_path / "keys").chmod(0o644)
     assert "chmod 600" in at_once("database", "verify-backup", folder, "--key-file", keys, check=False).stderr
+
+
+def _unspaced(text: str) -> str:
+    """The width of the terminal decides where lines break."""
+    return "".join(text.split())
 
 
 def test_the_connection_string_is_printed_alone_or_at_the_start(uri: str, shop: str) -> None:

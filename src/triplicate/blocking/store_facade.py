@@ -41,6 +41,11 @@ class StoreMethods:
         self.name = store.name
 
     @property
+    def node_id(self) -> str:
+        """The node of this process, whose copy answers all reads. See `EmbeddedStore.node_id`."""
+        return self._store.node_id
+
+    @property
     def is_leader(self) -> bool:
         """Whether this process leads the store now, so that it accepts changes. See `EmbeddedStore.is_leader`."""
         return self._store.is_leader

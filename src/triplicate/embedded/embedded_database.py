@@ -176,7 +176,7 @@ class EmbeddedDatabase:
         """
         async with self._session() as session:
             if (await session.kind_of(sql)).name.startswith(("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")):
-                raise SqlError("25001", "transactions are begun and ended by `async with database.transaction()`")
+                raise SqlError("25001", "transactions are begun and ended by the block of `database.transaction()`")
             return _result(*await session.execute(sql, parameters))
 
     async def execute_many(self, sql: str, rows: Iterable[Parameters]) -> int:

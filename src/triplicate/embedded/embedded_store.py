@@ -89,6 +89,11 @@ class EmbeddedStore:
     # State.
 
     @property
+    def node_id(self) -> str:
+        """The node of this process, whose copy answers all reads."""
+        return self._store.node_id
+
+    @property
     def is_leader(self) -> bool:
         """Whether this process leads the store now, so that it accepts changes."""
         return self._store.is_leader

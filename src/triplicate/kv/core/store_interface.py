@@ -92,6 +92,9 @@ class Found(NamedTuple):
     """A position that shows at least all of this answer: the token for later session reads. Also in the answers below."""
     time_ms: int
     """The time by which deadlines were compared: ``deadline_ms - time_ms`` is the time to live."""
+    age_s: float | None = 0.0
+    """The answer lacks nothing that was acknowledged longer before it than this, seconds: 0 for a linearizable read, None where it is not
+    known. A copy that follows compares two machines' clocks, so its age is as exact as they are. Also in the answers below."""
 
     @property
     def value(self) -> bytes | None:
@@ -106,6 +109,7 @@ class FoundMany(NamedTuple):
     """In the order of the keys."""
     position: int
     time_ms: int
+    age_s: float | None = 0.0
 
 
 class Item(NamedTuple):
@@ -122,6 +126,7 @@ class KeyPage(NamedTuple):
     """The start of the range for the next page; None at the end."""
     position: int
     time_ms: int
+    age_s: float | None = 0.0
 
 
 class Count(NamedTuple):
@@ -129,6 +134,7 @@ class Count(NamedTuple):
 
     number: int
     position: int
+    age_s: float | None = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +226,10 @@ class KeyValueStore(Protocol):
 
     @property
     def limits(self) -> StoreLimits: ...
+
+    @property
+    def node_id(self) -> str:
+        """Id of the node whose copy this is, so of the place that its answers come from."""
 
     @property
     def is_leader(self) -> bool:

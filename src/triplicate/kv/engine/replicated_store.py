@@ -34,7 +34,7 @@ from triplicate.log import LogEntry, LogWriter
 from triplicate.replica import Candidate, LeaseSuccession, is_position_mismatch
 from triplicate.runtime import Host, Metrics, TasklessFuture, deadline_after, fault_point, shielded, timeout_at
 
-Result = TypeVar("Result")
+Result = TypeVar("Result", FoundMany, KeyPage, Count)
 
 PAGE_BYTES = 1024 * 1024
 """A page of a scan ends at this size."""
@@ -105,6 +105,10 @@ class ReplicatedStore:
         return self._local.path
 
     @property
+    def node_id(self) -> str:
+        return self._node.node_id
+
+    @property
     def is_leader(self) -> bool:
         return self.leadership is not None
 
@@ -164,7 +168,7 @@ class ReplicatedStore:
 
     async def get(self, key: bytes, level: StoreReadLevel = LINEARIZABLE) -> Found:
         found = await self.get_many((key,), level)
-        return Found(found.records[0], found.position, found.time_ms)
+        return Found(found.records[0], found.position, found.time_ms, found.age_s)
 
     async def get_many(self, keys: Sequence[bytes], level: StoreReadLevel = LINEARIZABLE) -> FoundMany:
         check_count("keys of one read", len(keys), self.limits)
@@ -284,7 +288,9 @@ class ReplicatedStore:
     ) -> Result:
         if level.kind is not LevelKind.LINEARIZABLE:
             await self._reach(level)
-            return await read()
+            leadership, current_us = self.leadership, self._current_us  # Before the read, which may wait for a thread.
+            found = await read()
+            return found._replace(age_s=self._age_since(current_us) if leadership is None else leadership.reads.age_s())
         leadership = self._leading()
         now_ms = leadership.now_ms
         found = await read()
@@ -317,18 +323,23 @@ class ReplicatedStore:
     def _reaches(self, level: StoreReadLevel) -> bool:
         if level.kind is LevelKind.SESSION:
             return self.position >= level.position
-        return level.kind is LevelKind.ANY or self._age_s <= level.age_s
+        if level.kind is LevelKind.ANY:
+            return True
+        age_s = self._age_since(self._current_us)
+        return age_s is not None and age_s <= level.age_s
 
-    @property
-    def _age_s(self) -> float:
-        """How old the state is at most, seconds. It compares two machines' clocks, so it is as exact as they are."""
-        return max(0.0, (self._host.clock.wall_us() - self._current_us) / 1e6)
+    def _age_since(self, current_us: int) -> float | None:
+        """How old a state is at most that shows everything acknowledged before this time of the leader's clock, seconds; None for 0, of
+        which nothing is known. It compares two machines' clocks, so it is as exact as they are.
+        """
+        return max(0.0, (self._host.clock.wall_us() - current_us) / 1e6) if current_us else None
 
     def _not_met(self, level: StoreReadLevel) -> LevelNotMet:
         if level.kind is LevelKind.SESSION:
             behind = f"at position {self.position} and {level.position - self.position} behind the position of the session"
         else:
-            behind = f"{self._age_s:.3f} s old" if self._current_us else "of unknown age"
+            age_s = self._age_since(self._current_us)
+            behind = "of unknown age" if age_s is None else f"{age_s:.3f} s old"
         return LevelNotMet(f"this copy of store {self._name!r} is {behind} after {level.wait_s:g} s; use another node, or wait longer")
 
     # The replica's state machine.

@@ -122,8 +122,10 @@ class CommandHandlers:
                 return self._level(command)
             case commands.Position(position):
                 if position is not None:
-                    self.session.see(position)
+                    self.session.position = max(self.session.position, position)
                 return self.session.position
+            case commands.Plain("triplicate.lastread"):
+                return self._last_read()
             case commands.Plain("time"):
                 seconds, microseconds = divmod(self.node.host.clock.wall_us(), 1_000_000)
                 return [b"%d" % seconds, b"%d" % microseconds]
@@ -186,7 +188,7 @@ class CommandHandlers:
         await self.logins.log_in(self.stream, self.session, login)
         if self.session.store is not before:
             self.session.watched.clear()
-            self.session.position = 0
+            self.session.forget_reads()
 
     def _store_or_none(self) -> KeyValueStore | None:
         try:
@@ -200,7 +202,8 @@ class CommandHandlers:
         is_trusting = session.is_admitted and not self.logins.demands_login
         session.user, session.proven, session.rights = fresh.user, fresh.proven, fresh.rights
         session.is_admitted, session.store, session.store_name = fresh.is_admitted, None, ""
-        session.level, session.position, session.name = DEFAULT_LEVEL, 0, b""
+        session.level, session.name = DEFAULT_LEVEL, b""
+        session.forget_reads()
         session.transaction = None
         session.watched.clear()
         self.stream.writer.version = RESP2
@@ -235,6 +238,13 @@ class CommandHandlers:
         level = self.session.level
         assert level.kind is not None, "a level was chosen"
         return f"bounded {level.age_s:g}".encode() if level.kind is LevelKind.BOUNDED else level.kind.value.encode()
+
+    def _last_read(self) -> Reply:
+        session = self.session
+        if session.read_position is None:
+            return None
+        node = self.chosen_store().node_id.encode()
+        return {b"node": node, b"position": session.read_position, b"age": session.read_age_s}
 
     # Transactions.
 

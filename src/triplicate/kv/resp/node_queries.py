@@ -58,7 +58,7 @@ async def scan(node: NodeFacts, store: KeyValueStore, session: StoreSession, wan
             raise CommandError("ERR invalid cursor: this node has not given it, or has forgotten it; begin again with 0")
         keys = keys.from_cursor(start)
     page = await store.scan(keys, wanted.count, session.read_level, with_values=False)
-    session.see(page.position)
+    session.see(page.position, page.age_s)
     found: list[Reply] = [
         item.key for item in page.items if wanted.of_strings and (wanted.pattern is None or wanted.pattern.matches(item.key))
     ]
@@ -69,25 +69,28 @@ async def scan(node: NodeFacts, store: KeyValueStore, session: StoreSession, wan
 async def keys(store: KeyValueStore, session: StoreSession, wanted: Keys) -> Reply:
     """KEYS. Raises CommandError: more than `KEYS_MAX` keys fit the pattern. StoreError."""
     rest, found = KeyRange.prefix(wanted.pattern.prefix), list[bytes]()
+    oldest = None
     while True:
         page = await store.scan(rest, PAGE_KEYS, session.read_level, with_values=False)
         session.see(page.position)
+        oldest = oldest or page
         found += [item.key for item in page.items if wanted.pattern.matches(item.key)]
         if len(found) > KEYS_MAX:
             raise CommandError(f"ERR more than {KEYS_MAX} keys fit the pattern; use SCAN")
         if page.cursor is None:
+            session.see(oldest.position, oldest.age_s)
             return found
         rest = rest.from_cursor(page.cursor)
 
 
 async def random_key(node: NodeFacts, store: KeyValueStore, session: StoreSession) -> Reply:
-    """RANDOMKEY: the first key behind random bytes, or the first of all. Raises StoreError."""
+    """RANDOMKEY: the first key behind random bytes, or the first of those before them. No key is passed twice. Raises StoreError."""
     start = node.host.entropy.stream("kv.random_key").randbytes(8)
-    for keys_of in (KeyRange(start), ALL_KEYS):
+    for keys_of in (KeyRange(start), KeyRange(b"", start)):
         rest, limit = keys_of, 1
         while True:
             page = await store.scan(rest, limit, session.read_level, with_values=False)
-            session.see(page.position)
+            session.see(page.position, page.age_s)
             if page.items:
                 return page.items[0].key
             if page.cursor is None:
@@ -103,7 +106,7 @@ async def size(store: KeyValueStore, session: StoreSession) -> Reply:
 
 async def _count(store: KeyValueStore, session: StoreSession) -> int:
     counted = await store.count(ALL_KEYS, session.read_level)
-    session.see(counted.position)
+    session.see(counted.position, counted.age_s)
     return counted.number
 
 

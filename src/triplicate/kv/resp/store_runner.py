@@ -76,7 +76,7 @@ class StoreRunner:
             return (refusal_of(error, self._store),)
         if found is None:
             return None
-        self._session.see(found.position)
+        self._session.see(found.position, found.age_s)
         return (command.render((outcome_of_record(found.record),), found.time_ms),)
 
     async def read(self, commands: Sequence[KeyCommand]) -> list[Reply]:
@@ -84,7 +84,7 @@ class StoreRunner:
         keys = [operation.key for command in commands for operation in command.operations]
         await own_task()  # The store may wait with a limit of time.
         found = await self._store.get_many(keys, self._session.read_level)
-        self._session.see(found.position)
+        self._session.see(found.position, found.age_s)
         return self._replies(commands, [outcome_of_record(record) for record in found.records], found.time_ms)
 
     async def change(self, commands: Sequence[KeyCommand], conditions: Sequence[Condition] = ()) -> list[Reply] | None:
@@ -130,7 +130,7 @@ class StoreRunner:
         limits = self._store.limits
         for _ in range(ATTEMPTS_MAX):
             found = await self._store.get(command.key, LINEARIZABLE)
-            self._session.see(found.position)
+            self._session.see(found.position, found.age_s)
             operation, reply = command.compute(found.record, limits)
             if operation is None:
                 return reply
@@ -145,7 +145,7 @@ class StoreRunner:
     async def versions(self, keys: Sequence[bytes]) -> list[int]:
         """The present versions of keys; 0 for one that does not exist. Raises StoreError."""
         found = await self._store.get_many(keys, LINEARIZABLE)
-        self._session.see(found.position)
+        self._session.see(found.position, found.age_s)
         return [0 if record is None else record.version for record in found.records]
 
 

@@ -42,16 +42,26 @@ class StoreSession:
     level: SetLevel = DEFAULT_LEVEL
     position: int = 0
     """Everything before it was shown to this client."""
+    read_position: int | None = None
+    """That of the last answer, whose age is `read_age_s`; None before the first one."""
+    read_age_s: float | None = None
+    """Seconds at the time of the answer; None where it is not known."""
     name: bytes = b""
     library: bytes = b""
     transaction: QueuedTransaction | None = None
     watched: dict[bytes, int] = field(default_factory=dict)
     """Maps each watched key to its version."""
 
-    def see(self, position: int) -> None:
-        """An answer of this position was sent."""
+    def see(self, position: int, age_s: float | None = 0.0) -> None:
+        """An answer of this position and age is sent. Those of changes are not old."""
         if position > self.position:
             self.position = position
+        self.read_position = position
+        self.read_age_s = age_s
+
+    def forget_reads(self) -> None:
+        """Forget the answers: the client has left the store, or begins again."""
+        self.position, self.read_position, self.read_age_s = 0, None, None
 
     @property
     def read_level(self) -> StoreReadLevel:

@@ -14,7 +14,7 @@ from triplicate.sql.core.statement_waits import StatementWaits
 STATEMENTS_MAX = 5000
 """Limit on the texts that are counted. Beyond it those that have run least are forgotten."""
 _FORGOTTEN = STATEMENTS_MAX // 20
-_TOKENS_MAX = 500
+SHOWN_TOKENS = 500
 """Tokens of the longest text that is shown whole."""
 _CONSTANTS = ("string", "number")
 
@@ -22,7 +22,7 @@ _CONSTANTS = ("string", "number")
 @lru_cache(maxsize=2 * STATEMENTS_MAX)
 def text_without_constants(statement: Statement) -> str:
     """The statement with a parameter in the place of each constant, and without comments."""
-    tokens = statement.tokens[:_TOKENS_MAX]
+    tokens = statement.tokens[:SHOWN_TOKENS]
     numbers = [int(token.text[1:]) for token in tokens if token.kind == "parameter" and token.text[1:].isdigit()]
     number, parts, end = max(numbers, default=0), list[str](), 0
     for token in tokens:
@@ -33,7 +33,7 @@ def text_without_constants(statement: Statement) -> str:
         else:
             parts.append(token.text)
         end = token.end
-    return "".join(parts) + (" …" if len(statement.tokens) > _TOKENS_MAX else "")
+    return "".join(parts) + (" …" if len(statement.tokens) > SHOWN_TOKENS else "")
 
 
 class StatementUse:
@@ -109,6 +109,20 @@ class StatementStatistics:
                 self._forget_some()
             found = self._uses[key] = StatementUse(*key)
         return found
+
+    def count(self, use: StatementUse, seconds: float, rows: int, waits: StatementWaits, calls: int = 1, *, failed: bool = False) -> None:
+        """Count an execution that has ended, with its waits, which are cleared.
+
+        Args:
+            seconds: of all its `calls` together. rows: returned or changed.
+        """
+        use.add(seconds, rows, calls)
+        if waits.writer_s or waits.log_s or waits.read_s:
+            use.add_waits(waits)
+        if failed:
+            use.errors += 1
+        if self.slow_s and seconds >= self.slow_s:
+            self.on_slow(use, seconds, rows)
 
     def _forget_some(self) -> None:
         for one in sorted(self._uses.values(), key=lambda use: use.calls)[:_FORGOTTEN]:

@@ -16,6 +16,7 @@ from triplicate.sql.core.lexer import SqlDialect, split_statements
 from triplicate.sql.core.parameter_binding import Parameters, bound, check_text
 from triplicate.sql.core.schema_cache import SchemaCache
 from triplicate.sql.core.transaction_block import failed_transaction
+from triplicate.sql.engine.in_process_counts import CountedStatement, InProcessCounts
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.engine.sql_database import SqlDatabase
 
@@ -55,22 +56,36 @@ class StartedStatement:
     last_row_id: int | None
     """The rowid of the row that it has inserted last; None if it has inserted none."""
     _cursor: Cursor = field(repr=False)
+    _count: CountedStatement = field(repr=False)
 
     async def fetch(self, max_rows: int) -> list[Row]:
         """The next rows, at most `max_rows`. Fewer rows mean the end."""
-        return await self._cursor.fetch(max_rows)
+        count = self._count
+        count.go_on()
+        try:
+            rows = await self._cursor.fetch(max_rows)
+        except SqlError:
+            count.end(failed=True)
+            raise
+        count.rows += len(rows)
+        if len(rows) < max_rows:
+            count.end()
+        else:
+            count.pause()
+        return rows
 
     async def fetch_all(self) -> list[Row]:
         """All rows that were not fetched yet."""
-        rows = await self._cursor.fetch(FETCHED_ROWS)
+        rows = await self.fetch(FETCHED_ROWS)
         further = rows
         while len(further) == FETCHED_ROWS:
-            further = await self._cursor.fetch(FETCHED_ROWS)
+            further = await self.fetch(FETCHED_ROWS)
             rows += further
         return rows
 
     async def close(self) -> None:
         """End the statement. Idempotent."""
+        self._count.end()
         await self._cursor.close()
 
 
@@ -85,6 +100,7 @@ class InProcessSession:
         self._database = database
         self._session = session
         self._statements = statements
+        self._counts = InProcessCounts(database, session)
 
     @classmethod
     async def open(cls, database: SqlDatabase, statements: PreparedCache, application_name: str = "") -> InProcessSession:
@@ -133,12 +149,24 @@ class InProcessSession:
             await session.start(prepared, ())
             raise failed_transaction()  # SQLite's users take a COMMIT without an error for a commit.
         values = bound(prepared.parameters, parameters)
-        cursor = await session.start(prepared, values, version)
+        count = self._counts.begin(sql)
+        try:
+            cursor = await session.start(prepared, values, version)
+        except SchemaMoved:
+            raise  # It is run again.
+        except SqlError:
+            count.end(failed=True)
+            raise
+        if prepared.columns:
+            count.pause()
+        else:
+            count.rows = cursor.rows_affected
+            count.end()
         is_change = prepared.kind is StatementKind.WRITE
         inserts = is_change and prepared.tag == "INSERT" and cursor.rows_affected > 0
         last_row_id = getattr(cursor, "last_row_id", None) if inserts else None
         return StartedStatement(
-            prepared.kind, prepared.tag, prepared.columns, cursor.rows_affected if is_change else -1, last_row_id, cursor
+            prepared.kind, prepared.tag, prepared.columns, cursor.rows_affected if is_change else -1, last_row_id, cursor, count
         )
 
     async def _prepare(self, sql: str) -> tuple[Prepared, tuple[int, int]]:
@@ -210,13 +238,21 @@ class InProcessSession:
 
     async def _run_many(self, sql: str, rows: Iterable[Parameters]) -> int:
         session = self._session
-        await session.claim_writer("INSERT")
-        prepared, _ = await self._prepare(sql)
-        if prepared.kind is not StatementKind.WRITE or prepared.columns:
-            raise SqlError("42601", "only INSERT, UPDATE and DELETE without RETURNING run for many rows of parameters")
-        change = await session.bulk_change(prepared, is_one_statement=False)
-        await change.run(bound(prepared.parameters, row) for row in rows)
-        return change.finish()
+        check_text(sql)
+        count = self._counts.begin(sql)
+        try:
+            await session.claim_writer("INSERT")
+            prepared, _ = await self._prepare(sql)
+            if prepared.kind is not StatementKind.WRITE or prepared.columns:
+                raise SqlError("42601", "only INSERT, UPDATE and DELETE without RETURNING run for many rows of parameters")
+            change = await session.bulk_change(prepared, is_one_statement=False)
+            await change.run(bound(prepared.parameters, row) for row in rows)
+            count.rows = change.finish()
+        except SqlError:
+            count.end(failed=True)
+            raise
+        count.end(calls=max(1, len(change.counts)))
+        return count.rows
 
     async def execute_script(self, sql: str) -> None:
         """Run the statements of a text, one after the other, each in the open transaction or in one of its own.

@@ -11,10 +11,11 @@ import pytest
 
 from tests.unit.kv.held_store_log import HeldStoreLog, SetClocks, play, store_at
 from tests.waiting import eventually
-from triplicate.errors import ArgumentError, LogFenced, NotLeading, StoreOutcomeUnknown, StoreUnavailable, WrongValue
+from triplicate.errors import ArgumentError, LevelNotMet, LogFenced, NotLeading, StoreOutcomeUnknown, StoreUnavailable, WrongValue
 from triplicate.kv import (
     ALL_KEYS,
     ANY,
+    LINEARIZABLE,
     Add,
     Append,
     Delete,
@@ -30,6 +31,8 @@ from triplicate.kv import (
     ValueIs,
     VersionIs,
     When,
+    bounded,
+    session,
 )
 from triplicate.kv.engine.batch_queue import BatchQueue, QueuedBatch
 
@@ -219,6 +222,32 @@ def test_a_deposed_leader_answers_nothing_after_its_lease(tmp_path: Path) -> Non
         for answer in (read, condition):
             with pytest.raises(NotLeading):
                 await answer
+
+    play(tmp_path, scene, LEASE_S)
+
+
+def test_answers_say_how_old_they_are(tmp_path: Path) -> None:
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, clock: SetClocks) -> None:
+        await store.put(b"a", b"1")
+        for level in (LINEARIZABLE, ANY, session(1), bounded(1.0)):
+            answers = await store.get(b"a", level), await store.get_many([b"a", b"b"], level), await store.scan(ALL_KEYS, 10, level)
+            assert [answer.age_s for answer in answers] == [0.0, 0.0, 0.0]
+            assert (await store.count(ALL_KEYS, level)).age_s == 0.0
+        # Beyond the lease another node may lead, so a weaker read is as old as the last proof that this one did.
+        clock.now += LEASE_S + 2.0
+        assert (await store.get(b"a", ANY)).age_s == (await store.scan(ALL_KEYS, 10, session(1))).age_s == LEASE_S + 2.0
+        assert (await store.get(b"a")).age_s == 0.0
+        log.held = True
+        changed = store.submit(StoreBatch([Put(b"a", b"2")]))
+        await log.has_sent(1)
+        log.release(LogFenced("another node leads"))
+        with pytest.raises(StoreOutcomeUnknown):
+            await changed
+        await eventually(lambda: not store.is_leader)
+        # It has followed nothing yet.
+        assert (await store.get(b"a", ANY)).age_s is None
+        with pytest.raises(LevelNotMet, match="of unknown age"):
+            await store.get(b"a", bounded(1e9, wait_s=0.0))
 
     play(tmp_path, scene, LEASE_S)
 

@@ -12,7 +12,7 @@ import redis
 import redis.asyncio
 
 from tests.unit.kv.store_cluster import StoreCluster, play
-from tests.waiting import LOOP_POLL_S
+from tests.waiting import LOOP_POLL_S, PLAY_LIMIT_S
 from triplicate.kv.resp.resp_server import RespServer
 from triplicate.runtime import real_host
 
@@ -77,6 +77,59 @@ def test_clients_go_on_with_another_leader_and_followers_serve_weaker_levels(tmp
             assert await served.at_leader("GET", "n") == b"0"
 
     play(tmp_path, scene, nodes=3)
+
+
+def test_clients_learn_where_their_last_answer_was_read_and_how_old_it_was(tmp_path: Path) -> None:
+    def at_any_level(connection: Any) -> None:
+        connection.on_connect()
+        connection.send_command("TRIPLICATE.LEVEL", "any")
+        assert connection.read_response() == b"OK"
+
+    def client(port: int, protocol: int, **more: Any) -> Any:
+        return redis.Redis(port=port, protocol=protocol, single_connection_client=True, **more)
+
+    def place(reply: Any) -> tuple[str, int, float | None]:
+        """Version 2 of the protocol has no maps, and texts for numbers with a point."""
+        facts = reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
+        age = facts[b"age"]
+        return facts[b"node"].decode(), facts[b"position"], None if age is None else float(age)
+
+    def use(ports: dict[str, int], leader: str, protocol: int) -> None:
+        ((follower, port),) = ((name, port) for name, port in ports.items() if name != leader)
+        with client(ports[leader], protocol) as leading:
+            assert leading.execute_command("TRIPLICATE.LASTREAD") is None
+            leading.set("a", "1")
+            position = leading.execute_command("TRIPLICATE.POSITION")
+            assert place(leading.execute_command("TRIPLICATE.LASTREAD")) == (leader, position, 0.0)
+        with client(port, protocol, redis_connect_func=at_any_level) as following:
+            assert following.execute_command("TRIPLICATE.LASTREAD") is None
+            following.execute_command("TRIPLICATE.LEVEL", "session")
+            assert following.execute_command("TRIPLICATE.POSITION", position) == position
+            assert following.execute_command("TRIPLICATE.LASTREAD") is None
+            assert following.get("a") == b"1"
+            places = [place(following.execute_command("TRIPLICATE.LASTREAD"))]
+            assert following.keys("*") == [b"a"]
+            places.append(place(following.execute_command("TRIPLICATE.LASTREAD")))
+            for is_transaction in (True, False):
+                found, reply = following.pipeline(is_transaction).get("a").execute_command("TRIPLICATE.LASTREAD").execute()
+                assert found == b"1"
+                places.append(place(reply))
+            for node, read_position, age_s in places:
+                assert (node, read_position >= position) == (follower, True)
+                assert age_s is not None
+                assert 0.0 < age_s < PLAY_LIMIT_S
+            following.execute_command("RESET")
+            assert following.execute_command("TRIPLICATE.LASTREAD") is None
+
+    async def scene(cluster: StoreCluster) -> None:
+        await cluster.leader()
+        leader = cluster.leader_name()
+        async with Served(cluster) as served:
+            ports = {name: server.address[1] for name, server in served.servers.items()}
+            for protocol in (2, 3):
+                await asyncio.to_thread(use, ports, leader, protocol)
+
+    play(tmp_path, scene, nodes=2)
 
 
 def test_the_blocking_client_of_redis_is_served(tmp_path: Path) -> None:

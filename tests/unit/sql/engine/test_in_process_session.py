@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.sql.cluster import Cluster, play
+from tests.waiting import eventually
 from triplicate.errors import SqlError
 from triplicate.sql import InProcessSession, PreparedCache
 from triplicate.sql.core.interface import Prepared
@@ -61,6 +63,57 @@ def test_rows_that_end_with_an_error_of_the_program_change_nothing(tmp_path: Pat
         await session.execute("insert into t(a) values (3)")
         await session.execute("commit")
         assert await values(session) == [1, 3]
+
+    session_of_a_leader(tmp_path, scene)
+
+
+def test_statements_are_counted_with_their_rows_errors_and_waits(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        database = await cluster.leader()
+        statistics = database.activity.statements
+        waiting, holding = [await InProcessSession.open(database, PreparedCache()) for _ in range(2)]
+        slow: list[str] = []
+        statistics.slow_s, statistics.on_slow = 0.01, lambda use, seconds, rows: slow.append(use.text)
+        statistics.reset()
+        assert await session.execute_many("insert into t(a) values (?)", [(number,) for number in range(5)]) == 5
+        started = await session.start("select a from t where a < 7")
+        assert [len(await started.fetch(2)) for _ in range(3)] == [2, 2, 1]
+        await started.close()
+        await (await session.start("select a from t where a < 8")).close()
+        with pytest.raises(SqlError):
+            await session.execute("insert into t(a) values ('secret'), (1)")
+        await holding.execute("begin immediate")
+        autocommit = asyncio.get_running_loop().create_task(waiting.execute("update t set a = 9 where a = ?", (1,)))
+        claim = asyncio.get_running_loop().create_task(session.execute_many("delete from t where a = ?", [(2,), (3,)]))
+        await eventually(lambda: session._session.writer_use == "waits" and waiting._session.waits.began_s > 0)
+        began_s = database.clock.monotonic()
+        await eventually(lambda: database.clock.monotonic() - began_s > 0.01)
+        await holding.execute("commit")
+        assert (await autocommit)[0].rows_changed == 1
+        assert await claim == 2
+
+        uses = {use.text: use for use in statistics.uses()}
+        counted = {text: (use.calls, use.errors, use.rows) for text, use in uses.items()}
+        assert counted == {
+            "insert into t(a) values (?)": (5, 0, 5),
+            "select a from t where a < $1": (2, 0, 5),
+            "insert into t(a) values ($1), ($2)": (1, 1, 0),
+            "begin immediate": (1, 0, 0),
+            "commit": (1, 0, 0),
+            "BEGIN": (2, 0, 0),
+            "COMMIT": (2, 0, 0),
+            "update t set a = $1 where a = ?": (1, 0, 1),
+            "delete from t where a = ?": (2, 0, 2),
+        }
+        change, removal = uses["update t set a = $1 where a = ?"], uses["delete from t where a = ?"]
+        assert change.log_wait_s > 0
+        for use in (change, removal):
+            assert 0.01 < use.writer_wait_s < use.total_s
+            assert use.text in slow
+        assert uses["COMMIT"].log_wait_s > 0
+        assert all(use.writer_wait_s + use.log_wait_s + use.read_wait_s <= use.total_s for use in uses.values())
+        for one in (waiting, holding):
+            await one.close()
 
     session_of_a_leader(tmp_path, scene)
 

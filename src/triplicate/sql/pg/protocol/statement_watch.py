@@ -46,15 +46,7 @@ class StatementWatch:
         use, role = portal.statement.use, self._roles.acting or self._administrator
         if use is None or use.role != role or not use.is_counted:
             use = portal.statement.use = self._statistics.use(role, portal.statement.statement)
-        use.add(seconds, rows, calls)
-        waits = self._waits
-        if waits.writer_s or waits.log_s or waits.read_s:
-            use.add_waits(waits)
-        if failed:
-            use.errors += 1
-        slow_s = self._statistics.slow_s
-        if slow_s and seconds >= slow_s:
-            self._statistics.on_slow(use, seconds, rows)
+        self._statistics.count(use, seconds, rows, self._waits, calls, failed=failed)
 
     def portal_of(self, statement: PreparedStatement) -> Portal:
         """A portal that stands for several executions of a statement together."""

@@ -1,0 +1,86 @@
+"""Counts the statements of one session of the process, with their times and waits, as `pg.protocol` does for those of clients.
+
+A text in double quotes counts as a name, and is shown."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from triplicate.sql.core.lexer import Statement, next_sqlite_tokens
+from triplicate.sql.core.statement_statistics import SHOWN_TOKENS, StatementUse
+from triplicate.sql.engine.session import SqlSession
+from triplicate.sql.engine.sql_database import SqlDatabase
+
+KNOWN_TEXTS = 500
+KNOWN_CHARACTERS = 4000
+"""Limits of the texts whose entries a session remembers: their number, and the length of each."""
+
+
+class InProcessCounts:
+    """The counts of one session."""
+
+    def __init__(self, database: SqlDatabase, session: SqlSession) -> None:
+        self.now = database.clock.monotonic
+        self.waits = session.waits
+        self.statistics = database.activity.statements
+        self._roles = session.roles
+        self._administrator = session.roles.current_user
+        self._uses: dict[str, StatementUse] = {}
+
+    def begin(self, sql: str) -> CountedStatement:
+        """A statement begins now."""
+        counted = CountedStatement(self, sql)
+        counted.go_on()
+        return counted
+
+    def use(self, sql: str) -> StatementUse:
+        """The entry of a statement in the statistics."""
+        role, found = self._roles.acting or self._administrator, self._uses.get(sql)
+        if found is None or found.role != role or not found.is_counted:
+            found = self.statistics.use(role, _statement(sql))
+            if len(sql) <= KNOWN_CHARACTERS:
+                if len(self._uses) >= KNOWN_TEXTS:
+                    self._uses.clear()
+                self._uses[sql] = found
+        return found
+
+
+class CountedStatement:
+    """One execution. It runs from its begin, or from `go_on`, to `pause` or `end`."""
+
+    __slots__ = ("_began_s", "_counts", "_is_over", "_spent_s", "_sql", "rows")
+
+    def __init__(self, counts: InProcessCounts, sql: str) -> None:
+        self._counts = counts
+        self._sql = sql
+        self._began_s = self._spent_s = 0.0
+        """When it began to run, or 0 while it pauses; the time before."""
+        self._is_over = False
+        self.rows = 0
+        """Returned or changed."""
+
+    def go_on(self) -> None:
+        """It runs from now on."""
+        waits = self._counts.waits
+        waits.clear()
+        self._began_s = waits.began_s = self._counts.now()
+
+    def pause(self) -> None:
+        """It has more rows, for which its caller has not asked yet."""
+        self._spent_s += self._counts.now() - self._began_s
+        self._began_s = 0.0
+        self._counts.use(self._sql).add_waits(self._counts.waits)
+
+    def end(self, *, calls: int = 1, failed: bool = False) -> None:
+        """It has run to its end, was closed, or has failed. Idempotent."""
+        if self._is_over:
+            return
+        self._is_over = True
+        seconds = self._spent_s + (self._counts.now() - self._began_s if self._began_s else 0.0)
+        self._counts.statistics.count(self._counts.use(self._sql), seconds, self.rows, self._counts.waits, calls, failed=failed)
+
+
+def _statement(sql: str) -> Statement:
+    """As far as it is shown."""
+    tokens = [token for token in islice(next_sqlite_tokens(sql), SHOWN_TOKENS + 1) if token.upper != ";"]
+    return Statement(sql, tuple(tokens))
