@@ -36,7 +36,7 @@ class WriteTracker:
         "_ack_quorum",
         "_acked",
         "_ahead",
-        "_is_left_short",
+        "_left_short",
         "_out_of_order",
         "_positions",
         "_rank",
@@ -75,8 +75,8 @@ class WriteTracker:
         self._ahead: list[set[int]] = [set() for _ in self.ensemble]
         self._out_of_order = False
         """Whether any set in `_ahead` may be non-empty; avoids a look at each of them in the usual case."""
-        self._is_left_short = False
-        """Whether the metadata name a bookie for a confirmed entry that it had not acknowledged when it was replaced or resumed."""
+        self._left_short: dict[str, None] = {}
+        """Bookies that the metadata name for a confirmed entry that they had not acknowledged when they were replaced or resumed."""
 
     def push(self, count: int = 1) -> int:
         """Number `count` new entries and return the id of the last."""
@@ -160,7 +160,13 @@ class WriteTracker:
     @property
     def has_all_copies(self) -> bool:
         """Whether every bookie that the metadata name for an entry has acknowledged it, those of earlier ensembles included."""
-        return not self._is_left_short and not self._suspended and not self.positions_without_copies()
+        return not self._left_short and not self._suspended and not self.positions_without_copies()
+
+    @property
+    def left_short(self) -> tuple[str, ...]:
+        """The bookies that the metadata name for a confirmed entry that they have not acknowledged, and that they are not sent any more."""
+        suspended = (self.ensemble[at] for at in self._suspended if self._lacks_entries(at, self.last_add_confirmed))
+        return tuple(dict.fromkeys((*self._left_short, *suspended)))
 
     def positions_without_copies(self) -> list[int]:
         """The positions that have not acknowledged every entry that they should hold."""
@@ -226,7 +232,8 @@ class WriteTracker:
         return [e for e in range(self.last_add_confirmed + 1, self.last_add_pushed + 1) if self.holds(position, e)]
 
     def _restart(self, position: int) -> None:
-        self._is_left_short = self._is_left_short or self._lacks_entries(position, self.last_add_confirmed)
+        if self._lacks_entries(position, self.last_add_confirmed):
+            self._left_short[self.ensemble[position]] = None
         self._acked[position] = self.last_add_confirmed
         self._ahead[position].clear()
 

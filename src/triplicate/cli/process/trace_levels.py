@@ -43,6 +43,7 @@ WARNINGS = frozenset(
     [
         "autorecovery.absences_unreadable",
         "autorecovery.bookies_lost",
+        "autorecovery.check_time_in_future",
         "autorecovery.check_time_unreadable",
         "autorecovery.damage_unreadable",
         "autorecovery.delay_unreadable",
@@ -101,6 +102,7 @@ WARNINGS = frozenset(
         "client.distances_unknown",
         "client.free_disk_unknown",
         "client.ledger_not_marked",
+        "client.marks_postponed",
         "client.length_not_known",
         "client.location_not_used",
         "client.locations_unknown",
