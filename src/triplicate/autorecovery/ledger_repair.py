@@ -23,7 +23,7 @@ from triplicate.autorecovery.open_ledger_view import (
     last_stored,
     view_open_ledger,
 )
-from triplicate.autorecovery.repair_tools import BookieStates, RepairedLedgers, RepairOutcome, RepairResult, RepairTools
+from triplicate.autorecovery.repair_tools import BookieStates, CopiesMade, RepairedLedgers, RepairOutcome, RepairResult, RepairTools
 from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, ReadFailed, Unauthorized
 from triplicate.ledger import (
     Availability,
@@ -57,6 +57,7 @@ class RepairRun:
         entries, size_bytes: the entries copied so far, and their bytes with headers.
         fragments: number of fragments that have got their copies.
         moved: how many of them for the sake of placement.
+        made: the copies that were stored and verified, in this order.
     """
 
     def __init__(self, tools: RepairTools, mark: UnderreplicatedLedger, ledgers: RepairedLedgers | None = None) -> None:
@@ -64,6 +65,7 @@ class RepairRun:
         self.size_bytes = 0
         self.fragments = 0
         self.moved = 0
+        self.made: list[CopiesMade] = []
         self._tools = tools
         self._ledger_id = mark.ledger_id
         self._marked_ms = mark.created_ms
@@ -428,7 +430,7 @@ class RepairRun:
             return True
         if job.target not in self._incarnations:
             self._incarnations[job.target] = (await tools.client.metadata.incarnations.get(job.target)).number
-        copier = self._copier(metadata)
+        copier, before = self._copier(metadata), (self.entries, self.size_bytes)
         try:
             await copier.copy(job)
         except NoGoodCopy as lacking:
@@ -441,6 +443,10 @@ class RepairRun:
                 self._unusable[job.target] = None
                 tools.client.host.trace("autorecovery.target_failed", ledger=self._ledger_id, bookie=job.target, error=str(failure))
         else:
+            entries, size_bytes = self.entries - before[0], self.size_bytes - before[1]
+            if entries:
+                segment = (job.fragment.first_entry_id, job.fragment.last_entry_id)
+                self.made.append(CopiesMade(job.target, job.fragment.bookie_id, *segment, entries, size_bytes))
             return True
         return False
 

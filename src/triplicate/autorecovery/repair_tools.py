@@ -56,6 +56,25 @@ class RepairResult:
 
 
 @dataclass(frozen=True, slots=True)
+class CopiesMade:
+    """Copies that a repair has stored and verified.
+
+    Args:
+        target: the bookie that has got them.
+        replaced: the bookie whose place it takes in the metadata; the same one if it got back what it lacked.
+        first_entry_id, last_entry_id: the segment.
+        size_bytes: with headers.
+    """
+
+    target: str
+    replaced: str
+    first_entry_id: int
+    last_entry_id: int
+    entries: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class BookieStates:
     """The bookies of a cluster as one repair sees them.
 

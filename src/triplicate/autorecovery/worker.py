@@ -18,6 +18,7 @@ from triplicate.autorecovery.ledger_check import mark_recorded_damage
 from triplicate.autorecovery.ledger_repair import RepairRun
 from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
 from triplicate.autorecovery.repair_tools import (
+    CopiesMade,
     HasLivingWriter,
     RepairedLedgers,
     RepairOutcome,
@@ -40,6 +41,7 @@ class LedgerRepair:
         entries, size_bytes: the entries copied, and their bytes with headers.
         fragments: number of fragments that have got their copies.
         reason: why something could not be repaired; empty if nothing is wrong.
+        made: the copies that were stored and verified, in this order.
     """
 
     ledger_id: int
@@ -48,6 +50,7 @@ class LedgerRepair:
     size_bytes: int = 0
     fragments: int = 0
     reason: str = ""
+    made: tuple[CopiesMade, ...] = ()
 
 
 def unrepaired(repairs: Iterable[LedgerRepair]) -> tuple[LedgerRepair, ...]:
@@ -189,7 +192,7 @@ class ReplicationWorker:
             result = RepairResult(RepairOutcome.FAILED, str(error))
         if run.moved:
             self._tools.metrics.ledgers_moved.inc()
-        return LedgerRepair(mark.ledger_id, result.outcome, run.entries, run.size_bytes, run.fragments, result.reason)
+        return LedgerRepair(mark.ledger_id, result.outcome, run.entries, run.size_bytes, run.fragments, result.reason, tuple(run.made))
 
     async def _forget_damage(self, ledger_id: int) -> None:
         records = self._client.metadata.damaged_copies
