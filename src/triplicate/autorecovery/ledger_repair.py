@@ -58,6 +58,7 @@ class RepairRun:
         fragments: number of fragments that have got their copies.
         moved: how many of them for the sake of placement.
         made: the copies that were stored and verified, in this order.
+        expected_entries: how many entries the repair will have copied, as far as it knows; None before it knows anything.
     """
 
     def __init__(self, tools: RepairTools, mark: UnderreplicatedLedger, ledgers: RepairedLedgers | None = None) -> None:
@@ -66,6 +67,7 @@ class RepairRun:
         self.fragments = 0
         self.moved = 0
         self.made: list[CopiesMade] = []
+        self.expected_entries: int | None = None
         self._tools = tools
         self._ledger_id = mark.ledger_id
         self._marked_ms = mark.created_ms
@@ -104,6 +106,7 @@ class RepairRun:
             lost = [bookie_id for bookie_id in self._missing if states.is_lost(bookie_id)]
             has_writer = not awaits_writer(found.value)
             self._fail_unknown(found.value, states, has_writer=has_writer)
+            self._expect(found.value, lost, has_writer=has_writer)
             fragment = self._next(found.value, lost, has_writer=has_writer)
             if fragment is not None:
                 await self._replace(found, fragment, states, has_writer=has_writer)
@@ -136,6 +139,12 @@ class RepairRun:
     def _result(self) -> RepairResult:
         reasons = (*self._failures.values(), *self._refused)
         return RepairResult(RepairOutcome.FAILED, "; ".join(reasons)) if reasons else RepairResult(RepairOutcome.REPAIRED)
+
+    def _expect(self, metadata: LedgerMetadata, lost: list[str], *, has_writer: bool) -> None:
+        fragments = lacking_fragments(metadata, lost, has_writer=has_writer)
+        left = sum(fragment.count for fragment in fragments if fragment not in self._failures)
+        if left:
+            self.expected_entries = self.entries + left
 
     def _next(self, metadata: LedgerMetadata, lost: list[str], *, has_writer: bool) -> LedgerFragment | None:
         fragments = lacking_fragments(metadata, lost, has_writer=has_writer)
@@ -431,6 +440,7 @@ class RepairRun:
         if job.target not in self._incarnations:
             self._incarnations[job.target] = (await tools.client.metadata.incarnations.get(job.target)).number
         copier, before = self._copier(metadata), (self.entries, self.size_bytes)
+        self.expected_entries = max(self.expected_entries or 0, self.entries + job.count)
         try:
             await copier.copy(job)
         except NoGoodCopy as lacking:

@@ -17,6 +17,7 @@ from triplicate.autorecovery.core.writer_presence import FirstViews
 from triplicate.autorecovery.ledger_check import mark_recorded_damage
 from triplicate.autorecovery.ledger_repair import RepairRun
 from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
+from triplicate.autorecovery.repair_reports import reported
 from triplicate.autorecovery.repair_tools import (
     CopiesMade,
     HasLivingWriter,
@@ -182,7 +183,8 @@ class ReplicationWorker:
     async def _run(self, mark: UnderreplicatedLedger, ledgers: RepairedLedgers | None) -> LedgerRepair:
         run = RepairRun(self._tools, mark, ledgers)
         try:
-            result = await run.repair()
+            async with reported(self._client, mark.ledger_id, self._name, run):
+                result = await run.repair()
         except NoSuchLedger:
             # A deleted ledger needs no copies, and one that has left the trash is marked like any other.
             if ledgers is None:

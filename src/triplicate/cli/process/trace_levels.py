@@ -101,6 +101,7 @@ WARNINGS = frozenset(
         "client.digest_mismatch",
         "client.distances_unknown",
         "client.free_disk_unknown",
+        "autorecovery.progress_not_recorded",
         "client.ledger_not_marked",
         "client.marks_postponed",
         "client.length_not_known",
