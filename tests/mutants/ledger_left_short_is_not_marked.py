@@ -1,4 +1,4 @@
-"""A writer that leaves a bookie without confirmed entries tells nobody."""
+"""A writer that leaves a bookie without confirmed entries has no ledger marked."""
 
 from __future__ import annotations
 

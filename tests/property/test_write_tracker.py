@@ -62,6 +62,9 @@ class Model:
     def is_endangered(self) -> bool:
         return any(sum(p not in self.absent for p in self.positions(e)) < self.ack_quorum for e in range(len(self.ensemble)))
 
+    def all_left_short(self) -> set[str]:
+        return self.left_short | {self.ensemble[at] for at in self.absent if not self.owes_nothing_up_to(at, self.confirmed)}
+
     def owes_nothing_up_to(self, position: int, entry_id: int) -> bool:
         """Whether the bookie acknowledged every entry sent to it, up to an entry."""
         return all(e in self.stored[position] for e in range(self.since[position], entry_id + 1) if position in self.positions(e))
@@ -127,8 +130,7 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
                 assert model.owes_nothing_up_to(position, tracker.acked_through(bookie_id))
         owed = [position for position in range(size) if not model.owes_nothing_up_to(position, model.pushed)]
         assert tracker.has_all_copies == (not owed and not model.absent and not model.left_short)
-        absent_and_short = {model.ensemble[at] for at in model.absent if not model.owes_nothing_up_to(at, model.confirmed)}
-        assert set(tracker.left_short) == model.left_short | absent_and_short
+        assert set(tracker.left_short) == model.all_left_short()
         confirmed = advanced
 
 

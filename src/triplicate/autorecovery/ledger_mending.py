@@ -44,7 +44,7 @@ async def mend_ledger(
 ) -> MendedLedger:
     """Repair the copies that a check finds to be missing or damaged, and those of a mark that is there already.
 
-    What cannot be repaired stays marked, with a note of the reason. It does not regard whether auto-recovery is disabled.
+    Copies that cannot be made stay marked, with a note of the reason. The repair does not regard whether auto-recovery is disabled.
 
     Args:
         check: checks every copy of the ledger.

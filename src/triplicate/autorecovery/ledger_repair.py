@@ -23,7 +23,7 @@ from triplicate.autorecovery.open_ledger_view import (
     last_stored,
     view_open_ledger,
 )
-from triplicate.autorecovery.repair_tools import BookieStates, CopiesMade, RepairedLedgers, RepairOutcome, RepairResult, RepairTools
+from triplicate.autorecovery.repair_tools import BookieStates, RepairCounts, RepairedLedgers, RepairOutcome, RepairResult, RepairTools
 from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, ReadFailed, Unauthorized
 from triplicate.ledger import (
     Availability,
@@ -54,20 +54,15 @@ class RepairRun:
         ledgers: has the ledger's metadata; None for the ledgers of the cluster.
 
     Attributes:
-        entries, size_bytes: the entries copied so far, and their bytes with headers.
+        counts: the entries copied so far.
         fragments: number of fragments that have got their copies.
         moved: how many of them for the sake of placement.
-        made: the copies that were stored and verified, in this order.
-        expected_entries: how many entries the repair will have copied, as far as it knows; None before it knows anything.
     """
 
     def __init__(self, tools: RepairTools, mark: UnderreplicatedLedger, ledgers: RepairedLedgers | None = None) -> None:
-        self.entries = 0
-        self.size_bytes = 0
+        self.counts = RepairCounts()
         self.fragments = 0
         self.moved = 0
-        self.made: list[CopiesMade] = []
-        self.expected_entries: int | None = None
         self._tools = tools
         self._ledger_id = mark.ledger_id
         self._marked_ms = mark.created_ms
@@ -142,9 +137,7 @@ class RepairRun:
 
     def _expect(self, metadata: LedgerMetadata, lost: list[str], *, has_writer: bool) -> None:
         fragments = lacking_fragments(metadata, lost, has_writer=has_writer)
-        left = sum(fragment.count for fragment in fragments if fragment not in self._failures)
-        if left:
-            self.expected_entries = self.entries + left
+        self.counts.expect(sum(fragment.count for fragment in fragments if fragment not in self._failures))
 
     def _next(self, metadata: LedgerMetadata, lost: list[str], *, has_writer: bool) -> LedgerFragment | None:
         fragments = lacking_fragments(metadata, lost, has_writer=has_writer)
@@ -439,8 +432,8 @@ class RepairRun:
             return True
         if job.target not in self._incarnations:
             self._incarnations[job.target] = (await tools.client.metadata.incarnations.get(job.target)).number
-        copier, before = self._copier(metadata), (self.entries, self.size_bytes)
-        self.expected_entries = max(self.expected_entries or 0, self.entries + job.count)
+        copier = self._copier(metadata)
+        self.counts.begin(job.count)
         try:
             await copier.copy(job)
         except NoGoodCopy as lacking:
@@ -453,10 +446,7 @@ class RepairRun:
                 self._unusable[job.target] = None
                 tools.client.host.trace("autorecovery.target_failed", ledger=self._ledger_id, bookie=job.target, error=str(failure))
         else:
-            entries, size_bytes = self.entries - before[0], self.size_bytes - before[1]
-            if entries:
-                segment = (job.fragment.first_entry_id, job.fragment.last_entry_id)
-                self.made.append(CopiesMade(job.target, job.fragment.bookie_id, *segment, entries, size_bytes))
+            self.counts.finish(job.target, job.fragment.bookie_id, job.fragment.first_entry_id, job.fragment.last_entry_id)
             return True
         return False
 
@@ -587,8 +577,8 @@ class RepairRun:
         self._failures[fragment] = reason
 
     def _count(self, entries: int, size_bytes: int) -> None:
-        self.entries += entries
-        self.size_bytes += size_bytes
+        self.counts.entries += entries
+        self.counts.size_bytes += size_bytes
         self._tools.copied(size_bytes)
 
 

@@ -19,7 +19,7 @@ REPORT_LIMIT_S = 2.0
 
 
 class CountedRepair(Protocol):
-    """What is reported of a repair."""
+    """The counts of a repair that are reported."""
 
     entries: int
     size_bytes: int
@@ -38,7 +38,7 @@ async def reported(client: Client, ledger_id: int, worker: str, repair: CountedR
 
 
 async def _report(client: Client, ledger_id: int, worker: str, repair: CountedRepair) -> NoReturn:
-    clock, records = client.host.clock, client.metadata.repair_progress
+    clock, records = client.host.clock, client.metadata.repair_notes.progress
     since_ms, rate, is_recorded = clock.wall_us() // 1000, RepairRate(), False
     rate.observe(clock.monotonic(), repair.entries, repair.size_bytes)
     try:
@@ -63,7 +63,7 @@ async def _clear(client: Client, ledger_id: int) -> None:
     clock = client.host.clock
     try:
         async with timeout_at(clock.monotonic() + REPORT_LIMIT_S):
-            await client.metadata.repair_progress.clear(ledger_id)
+            await client.metadata.repair_notes.progress.clear(ledger_id)
     except (MetadataError, TimeoutError) as error:
         # It ends with the session.
         client.host.trace("autorecovery.progress_not_recorded", ledger=ledger_id, error=str(error) or "no answer in time")

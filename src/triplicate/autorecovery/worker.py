@@ -183,7 +183,7 @@ class ReplicationWorker:
     async def _run(self, mark: UnderreplicatedLedger, ledgers: RepairedLedgers | None) -> LedgerRepair:
         run = RepairRun(self._tools, mark, ledgers)
         try:
-            async with reported(self._client, mark.ledger_id, self._name, run):
+            async with reported(self._client, mark.ledger_id, self._name, run.counts):
                 result = await run.repair()
         except NoSuchLedger:
             # A deleted ledger needs no copies, and one that has left the trash is marked like any other.
@@ -194,7 +194,8 @@ class ReplicationWorker:
             result = RepairResult(RepairOutcome.FAILED, str(error))
         if run.moved:
             self._tools.metrics.ledgers_moved.inc()
-        return LedgerRepair(mark.ledger_id, result.outcome, run.entries, run.size_bytes, run.fragments, result.reason, tuple(run.made))
+        counts, made = run.counts, tuple(run.counts.made)
+        return LedgerRepair(mark.ledger_id, result.outcome, counts.entries, counts.size_bytes, run.fragments, result.reason, made)
 
     async def _forget_damage(self, ledger_id: int) -> None:
         records = self._client.metadata.damaged_copies

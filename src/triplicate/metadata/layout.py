@@ -24,7 +24,6 @@ from triplicate.metadata.network_locations import NetworkLocations
 from triplicate.metadata.observed_absences import AbsenceRecord
 from triplicate.metadata.read_only_requests import ReadOnlyRequests
 from triplicate.metadata.repair_notes import RepairNotes
-from triplicate.metadata.repair_progress import RepairProgressRecords
 from triplicate.metadata.retries import retried
 from triplicate.metadata.trash import Trash
 from triplicate.metadata.underreplication import UnderreplicationManager
@@ -85,7 +84,6 @@ class ClusterMetadata:
         self.network_locations = NetworkLocations(tree, host, self.own_root)
         self.read_only_requests = ReadOnlyRequests(tree, host, self.own_root)
         self.repair_notes = RepairNotes(tree, host, self.own_root)
-        self.repair_progress = RepairProgressRecords(tree, host, self.own_root)
         self.damaged_copies = DamagedCopiesRecords(tree, host, self.own_root)
         self.ensemble_freezes = EnsembleFreezes(tree, host, self.own_root)
         self.absences = AbsenceRecord(tree, host, self.own_root)

@@ -43,7 +43,7 @@ class RepairProgress:
 
     @property
     def left_s(self) -> float | None:
-        """Time until the end at the present rate, in seconds; None if nothing can be told."""
+        """Time until the end at the present rate, in seconds; None if it is not known."""
         if self.expected_entries is None or self.entries_per_s <= 0:
             return None
         return max(0, self.expected_entries - self.entries) / self.entries_per_s

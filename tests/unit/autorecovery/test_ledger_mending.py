@@ -1,4 +1,4 @@
-"""One ledger is repaired on request: what was copied where is told, and a second check gives the verdict."""
+"""One ledger is repaired on request: the result names the copies that were made, and a second check gives the verdict."""
 
 from __future__ import annotations
 

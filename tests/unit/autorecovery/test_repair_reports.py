@@ -34,7 +34,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_repair_that_runs_records_its_counts_rates_and_end() -> None:
     async def main() -> None:
         async with fake_cluster("abc") as cluster, cluster.client() as client:
-            records, repair = cluster.metadata.repair_progress, Repair()
+            records, repair = cluster.metadata.repair_notes.progress, Repair()
 
             async def found(entries: int) -> RepairProgress:
                 while (progress := await records.get(7)) is None or progress.entries < entries:
@@ -61,13 +61,13 @@ def test_a_repair_that_fails_raises_its_own_error_and_leaves_no_record() -> None
 
             async def repair() -> None:
                 async with reported(client, 7, "worker", Repair()):
-                    while await cluster.metadata.repair_progress.get(7) is None:
+                    while await cluster.metadata.repair_notes.progress.get(7) is None:
                         await asyncio.sleep(0.001)
                     raise LedgerError("why")
 
             with pytest.raises(LedgerError, match="why"):
                 await repair()
-            assert await cluster.metadata.repair_progress.get(7) is None
+            assert await cluster.metadata.repair_notes.progress.get(7) is None
 
     run(main())
 
@@ -95,12 +95,12 @@ def test_a_worker_records_how_many_entries_it_will_have_copied() -> None:
             cluster["d"].when(AddRequest, "hold")
             async with worker_of(client) as worker:
                 repairing = asyncio.ensure_future(worker.repair(ledger_id))
-                while (progress := await cluster.metadata.repair_progress.get(ledger_id)) is None:
+                while (progress := await cluster.metadata.repair_notes.progress.get(ledger_id)) is None:
                     await asyncio.sleep(0.001)
                 assert (progress.worker, progress.expected_entries) == ("worker", ENTRIES)
                 cluster["d"].obey()
                 assert (await repairing).outcome is RepairOutcome.REPAIRED
-            assert await cluster.metadata.repair_progress.get(ledger_id) is None
+            assert await cluster.metadata.repair_notes.progress.get(ledger_id) is None
             assert not await is_marked(cluster, ledger_id)
 
     run(main())

@@ -21,15 +21,15 @@ def test_the_record_is_replaced_and_ends_with_the_session_of_its_worker() -> Non
         store = MemoryStore(host.clock)
         async with await ClusterMetadata.open(MemoryTree(store), host, create=True) as reader:
             async with await ClusterMetadata.open(MemoryTree(store), host) as worker:
-                assert await reader.repair_progress.get(7) is None
+                assert await reader.repair_notes.progress.get(7) is None
                 for entries in (50, 60):
-                    await worker.repair_progress.write(7, replace(HALF, entries=entries))
-                    assert await reader.repair_progress.get(7) == replace(HALF, entries=entries)
-                await worker.repair_progress.clear(7)
-                await worker.repair_progress.clear(7)
-                assert await reader.repair_progress.get(7) is None
-                await worker.repair_progress.write(7, HALF)
-            assert await reader.repair_progress.get(7) is None
+                    await worker.repair_notes.progress.write(7, replace(HALF, entries=entries))
+                    assert await reader.repair_notes.progress.get(7) == replace(HALF, entries=entries)
+                await worker.repair_notes.progress.clear(7)
+                await worker.repair_notes.progress.clear(7)
+                assert await reader.repair_notes.progress.get(7) is None
+                await worker.repair_notes.progress.write(7, HALF)
+            assert await reader.repair_notes.progress.get(7) is None
 
     run(body())
 

@@ -99,7 +99,7 @@ def check(
 
     With --repair the ledger is marked, locked and repaired as by a replication worker: copies are read from bookies that have them,
     verified, stored and listed before the metadata change. Where a bookie of the last segment of an open ledger is lost, the ledger is
-    fenced only if its writer is gone. What cannot be repaired is named and stays marked, and nothing of it is changed; the exit code is 1.
+    fenced only if its writer is gone. An entry without a good copy is named and stays marked, and nothing is changed; the exit code is 1.
     """
     if rate_mb is not None and not repair:
         raise click.UsageError("--rate limits the copies of --repair; give both, or none")

@@ -330,7 +330,7 @@ class ClusterSources:
 async def progress_of(client: Client, ledger_id: int) -> ProgressFacts | None:
     """The progress of a ledger's repair; None if its worker has recorded none that can be decoded. Raises MetadataError."""
     try:
-        found = await client.metadata.repair_progress.get(ledger_id)
+        found = await client.metadata.repair_notes.progress.get(ledger_id)
     except FormatError:
         return None  # Of a newer release: the lock says that it runs.
     if found is None:

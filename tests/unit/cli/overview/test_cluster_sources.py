@@ -106,7 +106,7 @@ def test_a_repair_that_runs_comes_with_its_progress() -> None:
             metadata, now_ms = cluster.metadata, cluster.host.clock.wall_us() // 1000
             for ledger_id in (4, 7, 9):
                 await metadata.under_replication.mark(ledger_id, ["b"])
-                await metadata.repair_progress.write(
+                await metadata.repair_notes.progress.write(
                     ledger_id, RepairProgress("w", now_ms - 60_000, now_ms - 3000, 50, 500, 100, 10.0, 100.0)
                 )
             for ledger_id in (7, 9):

@@ -162,7 +162,7 @@ class ProgressFacts:
     entries_per_s: float
     bytes_per_s: float
     left_s: float | None
-    """Time until the end at this rate, in seconds; None if it cannot be told."""
+    """Time until the end at this rate, in seconds; None if it is not known."""
     age_s: float
     """Seconds since it was recorded."""
 
