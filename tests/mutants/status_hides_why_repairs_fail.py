@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from triplicate.cli.overview.core import status_screen
-from triplicate.cli.overview.core.cluster_facts import MarkFacts
+from triplicate.cli.overview.core.cluster_facts import ClusterFacts, Listed
+from triplicate.cli.overview.core.text_table import Section
 
 TESTS = ["tests/unit/cli/overview/core/test_status_screen.py::test_the_reason_of_a_failed_repair_is_shown_and_cut_to_the_width"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    cells = status_screen._mark_cells
+    marks = status_screen._marks
 
-    def reasonless(mark: MarkFacts, now_ms: int, has_reasons: bool) -> tuple[str, ...]:
-        return (*cells(mark, now_ms, False), "-") if has_reasons else cells(mark, now_ms, False)
+    def reasonless(facts: ClusterFacts) -> Section:
+        return marks(replace(facts, marks=Listed(tuple(replace(one, reason=one.reason and "-") for one in facts.marks.items))))
 
-    patch(status_screen, "_mark_cells", reasonless)
+    patch(status_screen, "_marks", reasonless)

@@ -105,6 +105,13 @@ def test_a_ledger_with_a_killed_bookie_is_not_complete_and_can_be_marked(up: Up)
     assert {one["bookie_id"]: one["has"] for one in facts["bookies"]} == {"bookie-1": 3, "bookie-2": 0, "bookie-3": 3, "bookie-4": 3}
     marks = status(up.uri, 1)["marks"]["items"]
     assert [(one["ledger_id"], one["missing"]) for one in marks] == [(int(ledger), ["bookie-2"])]
+    # All four bookies are in the ensemble, so no other one can get the copies.
+    refused = at_once("ledger", "check", ledger, "--repair", "--json", uri=up.uri, check=False)
+    assert refused.returncode == 1, refused.stderr
+    facts = json.loads(refused.stdout)
+    assert facts["complete"] is facts["before"]["complete"] is False
+    assert (facts["repair"]["outcome"], facts["repair"]["copies"]) == ("failed", [])
+    assert facts["repair"]["reason"].startswith("no bookie for the copies of bookie-2 in the segment of entries 0 to 2")
 
 
 def output_of(*arguments: str) -> str:

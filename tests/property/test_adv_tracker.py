@@ -27,6 +27,8 @@ class Model:
         self.absent: set[int] = set()
         self.confirmed = -1
         self.changing = False
+        self.left_short: set[str] = set()
+        """Bookies that left their position, or were absent, without a confirmed entry that they were to store."""
 
     def positions(self, entry_id: int) -> list[int]:
         return [(entry_id + i) % len(self.ensemble) for i in range(self.write_quorum)]
@@ -49,6 +51,8 @@ class Model:
 
     def take(self, position: int) -> list[int]:
         """A bookie fills the position, for the first time or again: the entries to send to it, in order."""
+        if self.lacks_confirmed(position):
+            self.left_short.add(self.ensemble[position])
         self.absent.discard(position)
         self.stored[position] = set()
         pending = [e for e in self.order if e > self.confirmed and position in self.positions(e)]
@@ -62,6 +66,9 @@ class Model:
                 break
             self.confirmed = following
         return self.confirmed
+
+    def lacks_confirmed(self, position: int) -> bool:
+        return any(e <= self.confirmed for e in self.sent[position] - self.stored[position])
 
     def reach(self, bookie_id: str) -> int:
         """Index of the last pushed entry up to which the bookie has acknowledged every entry sent to it; -1 for none."""
@@ -123,6 +130,8 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
         assert tracker.suspended == tuple(sorted(model.absent))
         assert tracker.is_held_back == (advanced + 1 not in model.order)
         assert [tracker.acked_through(bookie_id) for bookie_id in everybody] == [model.reach(bookie_id) for bookie_id in everybody]
+        absent_and_short = {model.ensemble[at] for at in model.absent if model.lacks_confirmed(at)}
+        assert set(tracker.left_short) == model.left_short | absent_and_short
         confirmed = advanced
 
 

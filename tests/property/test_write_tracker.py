@@ -25,8 +25,8 @@ class Model:
         self.pushed = -1
         self.confirmed = -1
         self.changing = False
-        self.left_short = False
-        """Whether the metadata name a bookie for a confirmed entry that it never acknowledged, and will not be sent any more."""
+        self.left_short: set[str] = set()
+        """Bookies that the metadata name for a confirmed entry that they never acknowledged, and will not be sent any more."""
 
     def positions(self, entry_id: int) -> list[int]:
         return [(entry_id + i) % len(self.ensemble) for i in range(self.write_quorum)]
@@ -44,7 +44,8 @@ class Model:
 
     def take(self, position: int) -> list[int]:
         """A bookie fills the position, for the first time or again: the entries to send to it."""
-        self.left_short = self.left_short or not self.owes_nothing_up_to(position, self.confirmed)
+        if not self.owes_nothing_up_to(position, self.confirmed):
+            self.left_short.add(self.ensemble[position])
         self.absent.discard(position)
         self.stored[position] = set()
         self.since[position] = self.confirmed + 1
@@ -60,6 +61,9 @@ class Model:
 
     def is_endangered(self) -> bool:
         return any(sum(p not in self.absent for p in self.positions(e)) < self.ack_quorum for e in range(len(self.ensemble)))
+
+    def all_left_short(self) -> set[str]:
+        return self.left_short | {self.ensemble[at] for at in self.absent if not self.owes_nothing_up_to(at, self.confirmed)}
 
     def owes_nothing_up_to(self, position: int, entry_id: int) -> bool:
         """Whether the bookie acknowledged every entry sent to it, up to an entry."""
@@ -126,6 +130,7 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
                 assert model.owes_nothing_up_to(position, tracker.acked_through(bookie_id))
         owed = [position for position in range(size) if not model.owes_nothing_up_to(position, model.pushed)]
         assert tracker.has_all_copies == (not owed and not model.absent and not model.left_short)
+        assert set(tracker.left_short) == model.all_left_short()
         confirmed = advanced
 
 

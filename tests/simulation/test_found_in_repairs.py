@@ -91,3 +91,13 @@ def test_a_rival_for_metadata_survives_a_long_silence() -> None:
     assert result.ok, str(result)
     assert result.struck["metadata_silent"]
     assert result.struck["metadata_conflict"]
+
+
+def test_a_bookie_that_a_writer_left_without_confirmed_entries_gets_them() -> None:
+    """A log's writer replaced a bookie behind two entries that only the others had, and nobody marked the ledger (seed 129).
+
+    A clock that was an hour ahead had written the times of the auditor's checks, so these did not find it either.
+    """
+    result = run_seed(129, repairs_of(129))
+    assert result.ok, str(result)
+    assert result.counts["repair.left_short"]

@@ -35,8 +35,8 @@ EXPECTED = tuple(
         r"/triplicate/[^/]+/(databases|stores)/[^/]+/candidates",
         # Checked by `find_unreferenced` against the lists of logs.
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers)/[^/]+",
-        # Folders of damaged copies and of notes of failed repairs; a bookie to be read-only; the table of locations.
-        r"/triplicate/[^/]+/(damaged|repairs|readonly|readonly/bookie-\d+|racks)",
+        # Folders of damaged copies, and of notes and progress of repairs; a bookie to be read-only; the table of locations.
+        r"/triplicate/[^/]+/(damaged|repairs|progress|readonly|readonly/bookie-\d+|racks)",
         # How long the auditor saw bookies absent that are lost at the end.
         r"/triplicate/[^/]+/absences",
         r"/triplicate/[^/]+/machines(/[^/]+)?",

@@ -13,10 +13,11 @@ from triplicate.autorecovery.decommission import DecommissionReport, decommissio
 from triplicate.autorecovery.decommission_progress import DecommissionPhase, DecommissionProgress, Obstacle
 from triplicate.autorecovery.ledger_audits import Audit, AuditFinding, AuditReport, LedgerAudits
 from triplicate.autorecovery.ledger_check import LedgerChecker, mark_copies
+from triplicate.autorecovery.ledger_mending import MendedLedger, mend_ledger
 from triplicate.autorecovery.ledger_walk import WalkedLedger, walk_ledgers
 from triplicate.autorecovery.misplaced_pass import MisplacedLedger, MisplacedReport, move_misplaced
 from triplicate.autorecovery.recovery_pass import LedgerNeed, PassProgress, PassReport, recover_bookies
-from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome
+from triplicate.autorecovery.repair_tools import CopiesMade, HasLivingWriter, RepairOutcome
 from triplicate.autorecovery.replication_loop import ReplicationLoop
 from triplicate.autorecovery.unneeded_copies import LocalCopies, UnneededCopies, UnneededReport
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
@@ -28,6 +29,7 @@ __all__ = [
     "Auditor",
     "AuditorMetrics",
     "AutorecoveryDaemon",
+    "CopiesMade",
     "CopiesOnBookie",
     "CopyPace",
     "DecommissionPhase",
@@ -41,6 +43,7 @@ __all__ = [
     "LedgerNeed",
     "LedgerRepair",
     "LocalCopies",
+    "MendedLedger",
     "MisplacedLedger",
     "MisplacedReport",
     "Obstacle",
@@ -56,6 +59,7 @@ __all__ = [
     "WalkedLedger",
     "decommission_bookie",
     "mark_copies",
+    "mend_ledger",
     "move_misplaced",
     "names_any",
     "recover_bookies",

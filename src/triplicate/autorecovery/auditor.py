@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NoReturn
 
 from triplicate.autorecovery.auditor_metrics import AuditorMetrics
-from triplicate.autorecovery.core.check_schedule import seconds_until_check
+from triplicate.autorecovery.core.check_schedule import is_in_the_future, seconds_until_check
 from triplicate.autorecovery.core.lost_bookies import RECORD_MOST_S, LostBookies, may_resume, record_interval_s
 from triplicate.autorecovery.ledger_audits import Audit, LedgerAudits
 from triplicate.autorecovery.ledger_check import mark_recorded_damage
@@ -255,7 +255,12 @@ class Auditor:
         except FormatError as error:
             self._host.trace("autorecovery.check_time_unreadable", check=check.value, error=str(error))
             last_ms = None
-        return seconds_until_check(self._clock.wall_us() // 1000, last_ms, interval_s, self._clock.monotonic() - self._elected_at)
+        now_ms = self._clock.wall_us() // 1000
+        if interval_s and last_ms is not None and is_in_the_future(now_ms, last_ms):
+            self._host.trace("autorecovery.check_time_in_future", check=check.value, ahead_s=(last_ms - now_ms) // 1000)
+            await self._marks.set_check_time_ms(check, now_ms)
+            last_ms = now_ms
+        return seconds_until_check(now_ms, last_ms, interval_s, self._clock.monotonic() - self._elected_at)
 
     # Marks.
 

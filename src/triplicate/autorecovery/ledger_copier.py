@@ -62,6 +62,13 @@ class CopyJob:
         return (entry_id for run in missing_runs(self.fragment, self.stored) for entry_id in run)
 
     @property
+    def count(self) -> int:
+        """Number of entries to copy."""
+        if self.damaged:
+            return len(self.damaged)
+        return sum(map(len, missing_runs(self.fragment, self.stored))) if self.stored.groups else self.fragment.count
+
+    @property
     def is_striped(self) -> bool:
         """Whether the fragment's bookie stores only some entries of the segment."""
         return self.fragment.write_quorum < len(self.fragment.ensemble)

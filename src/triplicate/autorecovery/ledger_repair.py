@@ -23,7 +23,7 @@ from triplicate.autorecovery.open_ledger_view import (
     last_stored,
     view_open_ledger,
 )
-from triplicate.autorecovery.repair_tools import BookieStates, RepairedLedgers, RepairOutcome, RepairResult, RepairTools
+from triplicate.autorecovery.repair_tools import BookieStates, RepairCounts, RepairedLedgers, RepairOutcome, RepairResult, RepairTools
 from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, ReadFailed, Unauthorized
 from triplicate.ledger import (
     Availability,
@@ -54,14 +54,13 @@ class RepairRun:
         ledgers: has the ledger's metadata; None for the ledgers of the cluster.
 
     Attributes:
-        entries, size_bytes: the entries copied so far, and their bytes with headers.
+        counts: the entries copied so far.
         fragments: number of fragments that have got their copies.
         moved: how many of them for the sake of placement.
     """
 
     def __init__(self, tools: RepairTools, mark: UnderreplicatedLedger, ledgers: RepairedLedgers | None = None) -> None:
-        self.entries = 0
-        self.size_bytes = 0
+        self.counts = RepairCounts()
         self.fragments = 0
         self.moved = 0
         self._tools = tools
@@ -102,6 +101,7 @@ class RepairRun:
             lost = [bookie_id for bookie_id in self._missing if states.is_lost(bookie_id)]
             has_writer = not awaits_writer(found.value)
             self._fail_unknown(found.value, states, has_writer=has_writer)
+            self._expect(found.value, lost, has_writer=has_writer)
             fragment = self._next(found.value, lost, has_writer=has_writer)
             if fragment is not None:
                 await self._replace(found, fragment, states, has_writer=has_writer)
@@ -134,6 +134,10 @@ class RepairRun:
     def _result(self) -> RepairResult:
         reasons = (*self._failures.values(), *self._refused)
         return RepairResult(RepairOutcome.FAILED, "; ".join(reasons)) if reasons else RepairResult(RepairOutcome.REPAIRED)
+
+    def _expect(self, metadata: LedgerMetadata, lost: list[str], *, has_writer: bool) -> None:
+        fragments = lacking_fragments(metadata, lost, has_writer=has_writer)
+        self.counts.expect(sum(fragment.count for fragment in fragments if fragment not in self._failures))
 
     def _next(self, metadata: LedgerMetadata, lost: list[str], *, has_writer: bool) -> LedgerFragment | None:
         fragments = lacking_fragments(metadata, lost, has_writer=has_writer)
@@ -429,6 +433,7 @@ class RepairRun:
         if job.target not in self._incarnations:
             self._incarnations[job.target] = (await tools.client.metadata.incarnations.get(job.target)).number
         copier = self._copier(metadata)
+        self.counts.begin(job.count)
         try:
             await copier.copy(job)
         except NoGoodCopy as lacking:
@@ -441,6 +446,7 @@ class RepairRun:
                 self._unusable[job.target] = None
                 tools.client.host.trace("autorecovery.target_failed", ledger=self._ledger_id, bookie=job.target, error=str(failure))
         else:
+            self.counts.finish(job.target, job.fragment.bookie_id, job.fragment.first_entry_id, job.fragment.last_entry_id)
             return True
         return False
 
@@ -571,8 +577,8 @@ class RepairRun:
         self._failures[fragment] = reason
 
     def _count(self, entries: int, size_bytes: int) -> None:
-        self.entries += entries
-        self.size_bytes += size_bytes
+        self.counts.entries += entries
+        self.counts.size_bytes += size_bytes
         self._tools.copied(size_bytes)
 
 

@@ -218,6 +218,7 @@ def joined_repairs(before: LedgerRepair | None, repaired: LedgerRepair) -> Ledge
         before.size_bytes + repaired.size_bytes,
         before.fragments + repaired.fragments,
         repaired.reason,
+        (*before.made, *repaired.made),
     )
 
 

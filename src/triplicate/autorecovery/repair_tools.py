@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from triplicate.autorecovery.copy_pace import CopyPace
@@ -53,6 +53,58 @@ class RepairResult:
 
     outcome: RepairOutcome
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiesMade:
+    """Copies that a repair has stored and verified.
+
+    Args:
+        target: the bookie that has got them.
+        replaced: the bookie whose place it takes in the metadata; the same one if it got back what it lacked.
+        first_entry_id, last_entry_id: the segment.
+        size_bytes: with headers.
+    """
+
+    target: str
+    replaced: str
+    first_entry_id: int
+    last_entry_id: int
+    entries: int
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class RepairCounts:
+    """The copies of one repair so far.
+
+    Attributes:
+        entries, size_bytes: the entries copied so far, and their bytes with headers.
+        expected_entries: how many it will have copied, as far as it knows; None before it knows anything.
+        made: the copies that were stored and verified, in this order.
+    """
+
+    entries: int = 0
+    size_bytes: int = 0
+    expected_entries: int | None = None
+    made: list[CopiesMade] = field(default_factory=list)
+    _begun: tuple[int, int] = (0, 0)
+
+    def expect(self, entries: int) -> None:
+        """This number of entries is left, as the metadata show."""
+        if entries:
+            self.expected_entries = self.entries + entries
+
+    def begin(self, entries: int) -> None:
+        """A job with this number of entries begins. One job runs at a time."""
+        self._begun = (self.entries, self.size_bytes)
+        self.expected_entries = max(self.expected_entries or 0, self.entries + entries)
+
+    def finish(self, target: str, replaced: str, first_entry_id: int, last_entry_id: int) -> None:
+        """The job has stored and verified its copies."""
+        entries, size_bytes = self.entries - self._begun[0], self.size_bytes - self._begun[1]
+        if entries:
+            self.made.append(CopiesMade(target, replaced, first_entry_id, last_entry_id, entries, size_bytes))
 
 
 @dataclass(frozen=True, slots=True)

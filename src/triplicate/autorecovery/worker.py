@@ -17,7 +17,9 @@ from triplicate.autorecovery.core.writer_presence import FirstViews
 from triplicate.autorecovery.ledger_check import mark_recorded_damage
 from triplicate.autorecovery.ledger_repair import RepairRun
 from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
+from triplicate.autorecovery.repair_reports import reported
 from triplicate.autorecovery.repair_tools import (
+    CopiesMade,
     HasLivingWriter,
     RepairedLedgers,
     RepairOutcome,
@@ -40,6 +42,7 @@ class LedgerRepair:
         entries, size_bytes: the entries copied, and their bytes with headers.
         fragments: number of fragments that have got their copies.
         reason: why something could not be repaired; empty if nothing is wrong.
+        made: the copies that were stored and verified, in this order.
     """
 
     ledger_id: int
@@ -48,6 +51,7 @@ class LedgerRepair:
     size_bytes: int = 0
     fragments: int = 0
     reason: str = ""
+    made: tuple[CopiesMade, ...] = ()
 
 
 def unrepaired(repairs: Iterable[LedgerRepair]) -> tuple[LedgerRepair, ...]:
@@ -179,7 +183,8 @@ class ReplicationWorker:
     async def _run(self, mark: UnderreplicatedLedger, ledgers: RepairedLedgers | None) -> LedgerRepair:
         run = RepairRun(self._tools, mark, ledgers)
         try:
-            result = await run.repair()
+            async with reported(self._client, mark.ledger_id, self._name, run.counts):
+                result = await run.repair()
         except NoSuchLedger:
             # A deleted ledger needs no copies, and one that has left the trash is marked like any other.
             if ledgers is None:
@@ -189,7 +194,8 @@ class ReplicationWorker:
             result = RepairResult(RepairOutcome.FAILED, str(error))
         if run.moved:
             self._tools.metrics.ledgers_moved.inc()
-        return LedgerRepair(mark.ledger_id, result.outcome, run.entries, run.size_bytes, run.fragments, result.reason)
+        counts, made = run.counts, tuple(run.counts.made)
+        return LedgerRepair(mark.ledger_id, result.outcome, counts.entries, counts.size_bytes, run.fragments, result.reason, made)
 
     async def _forget_damage(self, ledger_id: int) -> None:
         records = self._client.metadata.damaged_copies

@@ -21,6 +21,7 @@ from triplicate.client.ledger_recovery import recover_ledger
 from triplicate.client.metadata_retry import MetadataRetry
 from triplicate.client.near_bookies import NearBookies
 from triplicate.client.read.ledger_reader import LedgerReader
+from triplicate.client.short_copies import MARK_LIMIT_S, ShortCopies
 from triplicate.client.write.adv_writer import AdvLedgerWriter
 from triplicate.client.write.departures import DepartureFollower
 from triplicate.client.write.ledger_writer import LedgerWriter
@@ -33,8 +34,6 @@ from triplicate.runtime import Host, Metrics, TaskScope, timeout_at
 
 TRASH_INTERVAL_S = 60.0
 """Shortest interval between two expirations of the trash by one client that deletes ledgers, in seconds."""
-MARK_LIMIT_S = 2.0
-"""How long the mark of a recovered ledger that lacks copies may take, in seconds."""
 WRITERS_LEAST = 16
 """Writers that a client keeps before it first forgets finished ones."""
 CREATE_ATTEMPTS = 16
@@ -96,6 +95,7 @@ class Client:
             self.placement,
             reads,
             NearBookies(host, metadata, scope, self.placement, settings.network_location, reads.order),
+            ShortCopies(host, metadata, scope),
             access,
         )
         self._waiting_for_domains = own_metrics.waiting_for_domains.add(
@@ -401,6 +401,7 @@ class Client:
             writer.abandon()
         for reader in list(self._readers.values()):
             await reader.aclose()
+        await self._context.short_copies.aclose()
         self._context.pool.close()
         await self._context.scope.aclose()
 

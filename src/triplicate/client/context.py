@@ -10,6 +10,7 @@ from triplicate.client.connection.bookie_access import IN_CLEAR, BookieAccess
 from triplicate.client.connection.pool import ChannelPool
 from triplicate.client.hedged_reads import HedgedReads
 from triplicate.client.near_bookies import NearBookies
+from triplicate.client.short_copies import ShortCopies
 from triplicate.config import ClientSettings
 from triplicate.metadata import ClusterMetadata
 from triplicate.runtime import Host, TaskScope
@@ -43,6 +44,7 @@ class ClientContext:
         failed_bookies: bookies that failed a writer recently; they are chosen for ensembles only where there are too few others.
         reads: the delays, the budget and the health of bookies that all reads share.
         near: states to `reads` how far the bookies are.
+        short_copies: marks the ledgers of which writers have left bookies without confirmed entries.
         unlisted_bookies: bookies that answer reads and give no lists of entries.
     """
 
@@ -56,6 +58,7 @@ class ClientContext:
     placement: ClusterPlacement
     reads: HedgedReads
     near: NearBookies
+    short_copies: ShortCopies
     access: BookieAccess = IN_CLEAR
     unlisted_bookies: ExpiringBookies = field(default_factory=lambda: ExpiringBookies(UNLISTED_S))
 

@@ -33,6 +33,7 @@ class AdvWriteTracker:
     __slots__ = (
         "_ack_quorum",
         "_last_order",
+        "_left_short",
         "_pending",
         "_positions",
         "_size",
@@ -65,6 +66,7 @@ class AdvWriteTracker:
         # Entries that each position has not acknowledged, with order numbers, in the order of sending. Confirmed entries may be among
         # them, but not at a suspended position, where they would accumulate.
         self._unacked: list[OrderedDict[int, int]] = [OrderedDict() for _ in self.ensemble]
+        self._left_short: dict[str, None] = {}
 
     def is_taken(self, entry_id: int) -> bool:
         """Whether the id was pushed before: it is pending or confirmed."""
@@ -122,8 +124,14 @@ class AdvWriteTracker:
             self.last_add_confirmed += 1
             del self._pending[self.last_add_confirmed]
             for position in self._suspended:
-                self._unacked[position].pop(self.last_add_confirmed, None)
+                if self._unacked[position].pop(self.last_add_confirmed, None) is not None:
+                    self._left_short[self.ensemble[position]] = None
         return self.last_add_confirmed
+
+    @property
+    def left_short(self) -> tuple[str, ...]:
+        """See `WriteTracker.left_short`."""
+        return tuple(self._left_short)
 
     def order_of(self, entry_id: int) -> int:
         """The order number of a pending entry: greater than those of all entries pushed before it."""
@@ -141,6 +149,7 @@ class AdvWriteTracker:
         position = self._positions.pop(bookie_id, None)
         if position is not None:
             self._suspended[position] = None
+            self._note_left_short(position)
             self._unacked[position] = OrderedDict((e, order) for e, order in self._unacked[position].items() if e in self._pending)
 
     def resume(self, position: int) -> list[int]:
@@ -187,7 +196,12 @@ class AdvWriteTracker:
         """Ids of the position's entries that are pushed and not confirmed, in the order of pushing."""
         return [entry_id for entry_id in self._pending if self.holds(position, entry_id)]
 
+    def _note_left_short(self, position: int) -> None:
+        if any(entry_id not in self._pending for entry_id in self._unacked[position]):
+            self._left_short[self.ensemble[position]] = None
+
     def _restart(self, position: int) -> None:
+        self._note_left_short(position)
         self._unacked[position] = OrderedDict((e, order) for e, order in self._pending.items() if self.holds(position, e))
 
     def _has_ack_quorum(self, entry_id: int) -> bool:

@@ -36,7 +36,7 @@ class WriteTracker:
         "_ack_quorum",
         "_acked",
         "_ahead",
-        "_is_left_short",
+        "_left_short",
         "_out_of_order",
         "_positions",
         "_rank",
@@ -61,10 +61,7 @@ class WriteTracker:
         self._write_quorum = write_quorum
         self._ack_quorum = ack_quorum
         self._rank = write_quorum - ack_quorum
-        """Index of the confirmed watermark among an entry's watermarks in ascending order.
-
-        With Qw = 3, Qa = 2 and the watermarks 4, 7, 9, an ack quorum has acknowledged everything up to 7, at index 3 - 2 = 1.
-        """
+        """Index of the confirmed watermark among an entry's, ascending: with Qw = 3, Qa = 2 and 4, 7, 9 it is 7, at 3 - 2 = 1."""
         self._striped = write_quorum < self._size
         self._suspended: dict[int, None] = {}
         # Positions by bookie, without the suspended ones, whose acknowledgements do not count.
@@ -75,8 +72,7 @@ class WriteTracker:
         self._ahead: list[set[int]] = [set() for _ in self.ensemble]
         self._out_of_order = False
         """Whether any set in `_ahead` may be non-empty; avoids a look at each of them in the usual case."""
-        self._is_left_short = False
-        """Whether the metadata name a bookie for a confirmed entry that it had not acknowledged when it was replaced or resumed."""
+        self._left_short: dict[str, None] = {}
 
     def push(self, count: int = 1) -> int:
         """Number `count` new entries and return the id of the last."""
@@ -160,7 +156,13 @@ class WriteTracker:
     @property
     def has_all_copies(self) -> bool:
         """Whether every bookie that the metadata name for an entry has acknowledged it, those of earlier ensembles included."""
-        return not self._is_left_short and not self._suspended and not self.positions_without_copies()
+        return not self._left_short and not self._suspended and not self.positions_without_copies()
+
+    @property
+    def left_short(self) -> tuple[str, ...]:
+        """The bookies that the metadata name for a confirmed entry that they have not acknowledged, and that they are not sent any more."""
+        suspended = [self.ensemble[at] for at in self._suspended if self._lacks_entries(at, self.last_add_confirmed)]
+        return tuple(dict.fromkeys([*self._left_short, *suspended]))
 
     def positions_without_copies(self) -> list[int]:
         """The positions that have not acknowledged every entry that they should hold."""
@@ -226,7 +228,8 @@ class WriteTracker:
         return [e for e in range(self.last_add_confirmed + 1, self.last_add_pushed + 1) if self.holds(position, e)]
 
     def _restart(self, position: int) -> None:
-        self._is_left_short = self._is_left_short or self._lacks_entries(position, self.last_add_confirmed)
+        if self._lacks_entries(position, self.last_add_confirmed):
+            self._left_short[self.ensemble[position]] = None
         self._acked[position] = self.last_add_confirmed
         self._ahead[position].clear()
 
@@ -280,9 +283,5 @@ class WriteTracker:
 
     def _has_ack_quorum(self, entry_id: int) -> bool:
         """Whether enough bookies of the present ensemble acknowledged this entry."""
-        count = 0
-        for i in range(self._write_quorum):
-            position = (entry_id + i) % self._size
-            if entry_id <= self._acked[position] or entry_id in self._ahead[position]:
-                count += 1
-        return count >= self._ack_quorum
+        positions = [(entry_id + i) % self._size for i in range(self._write_quorum)]
+        return sum(entry_id <= self._acked[position] or entry_id in self._ahead[position] for position in positions) >= self._ack_quorum

@@ -35,6 +35,7 @@ from triplicate.metadata.network_locations import LocationTable, NetworkLocation
 from triplicate.metadata.node_acls import AclReport, NodeAcls
 from triplicate.metadata.observed_absences import AbsenceRecord, ObservedAbsences
 from triplicate.metadata.repair_notes import RepairNote, RepairNotes
+from triplicate.metadata.repair_progress import RepairProgress
 from triplicate.metadata.service_uri import cluster_root, open_cluster, open_tree
 from triplicate.metadata.trash import Trash, TrashedLedger, TrashedLedgerStore
 from triplicate.metadata.underreplication import (
@@ -92,6 +93,7 @@ __all__ = [
     "RenewingTree",
     "RepairNote",
     "RepairNotes",
+    "RepairProgress",
     "ReplicatedMemoryStore",
     "ReplicatedMemoryTree",
     "ReplicationLock",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from triplicate.errors import FormatError, NodeExists, NoNode
 from triplicate.metadata.core.own_paths import repair_note_path, repair_notes_path
 from triplicate.metadata.core.tree import Tree
+from triplicate.metadata.repair_progress import RepairProgressRecords
 from triplicate.metadata.retries import retried
 from triplicate.runtime import Host
 
@@ -41,12 +42,16 @@ class RepairNotes:
 
     Args:
         root: Triplicate's root of the cluster.
+
+    Attributes:
+        progress: of the repairs that run.
     """
 
     def __init__(self, tree: Tree, host: Host, root: str) -> None:
         self._tree = tree
         self._host = host
         self._root = root
+        self.progress = RepairProgressRecords(tree, host, root)
 
     async def record(self, ledger_id: int, reason: str, worker: str) -> None:
         """Write the note of a ledger. A note with the same reason is left as it is."""

@@ -249,6 +249,22 @@ def test_checks_run_at_their_intervals_and_their_times_are_bookkeepers() -> None
     run(main())
 
 
+def test_a_time_that_a_wrong_clock_wrote_does_not_put_a_check_off() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            marks, year_ms = one.cluster.metadata.under_replication, 365 * 86_400_000
+            for check in AUDITS:
+                await marks.set_check_time_ms(check, one.client.host.clock.wall_us() // 1000 + year_ms)
+            assert await one.auditor.check_due() == pytest.approx(86_400, abs=30)
+            one.clock.ahead_s += 8 * 86_400
+            before_ms = one.client.host.clock.wall_us() // 1000
+            await one.auditor.check_due()
+            times = [await marks.check_time_ms(check) for check in AUDITS]
+            assert all(time is not None and before_ms <= time < before_ms + 60_000 for time in times)
+
+    run(main())
+
+
 def test_checks_without_an_interval_never_run() -> None:
     async def main() -> None:
         none = replace(AUDITED, ledgers_check_interval_s=0, replicas_check_interval_s=0, placement_check_interval_s=0)

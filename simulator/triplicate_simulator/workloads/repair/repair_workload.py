@@ -62,6 +62,7 @@ TRACES = {
     "repair.auditor_elected": "autorecovery.auditor_elected",
     "repair.lock_lost": "metadata.replication_lock_lost",
     "repair.unneeded_copies_deleted": "autorecovery.unneeded_copies_deleted",
+    "repair.left_short": "client.ledger_marked",
     "log.raised": "log.rewritten",
 }
 """Counts of facts."""

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 FIRST_CHECK_AFTER_S = 300.0
 """A check that never ran runs this time after the auditor's election, when a new cluster has started."""
+CLOCKS_APART_S = 60.0
+"""A time of a last run that lies further in the future is from a clock that was wrong."""
+
+
+def is_in_the_future(now_ms: int, last_ms: int) -> bool:
+    """Whether the time of a last run was written by a clock that was far ahead. A check would not be due until the time is past."""
+    return last_ms - now_ms > 1000 * CLOCKS_APART_S
 
 
 def seconds_until_check(now_ms: int, last_ms: int | None, interval_s: int, elected_for_s: float) -> float | None:

@@ -23,6 +23,7 @@ from triplicate.cli.overview.core.cluster_facts import (
     LogFacts,
     MarkFacts,
     NodeAclFacts,
+    ProgressFacts,
     RecoveryFacts,
     Registrations,
     all_bookies,
@@ -279,7 +280,8 @@ class ClusterSources:
                 reason = "" if note is None else note.reason
             except FormatError as error:
                 reason = str(error)
-            yield MarkFacts(mark.ledger_id, mark.missing, mark.ctime_ms, worker, reason)
+            progress = await progress_of(self._client, mark.ledger_id) if worker is not None else None
+            yield MarkFacts(mark.ledger_id, mark.missing, mark.ctime_ms, worker, reason, progress)
 
     async def _recovery(self) -> RecoveryFacts:
         async def read() -> RecoveryFacts:
@@ -323,6 +325,19 @@ class ClusterSources:
             return Answer(None, f"no answer within {self._limit_s:g} s")
         except (TriplicateError, OSError) as error:
             return Answer(None, _reason(error))
+
+
+async def progress_of(client: Client, ledger_id: int) -> ProgressFacts | None:
+    """The progress of a ledger's repair; None if its worker has recorded none that can be decoded. Raises MetadataError."""
+    try:
+        found = await client.metadata.repair_notes.progress.get(ledger_id)
+    except FormatError:
+        return None  # Of a newer release: the lock says that it runs.
+    if found is None:
+        return None
+    age_s = max(0.0, client.host.clock.wall_us() / 1e6 - found.time_ms / 1e3)
+    rates = (found.entries_per_s, found.bytes_per_s, found.left_s)
+    return ProgressFacts(found.entries, found.size_bytes, found.expected_entries, *rates, age_s)
 
 
 def _reason(error: Exception) -> str:

@@ -43,6 +43,7 @@ WARNINGS = frozenset(
     [
         "autorecovery.absences_unreadable",
         "autorecovery.bookies_lost",
+        "autorecovery.check_time_in_future",
         "autorecovery.check_time_unreadable",
         "autorecovery.damage_unreadable",
         "autorecovery.delay_unreadable",
@@ -100,7 +101,9 @@ WARNINGS = frozenset(
         "client.digest_mismatch",
         "client.distances_unknown",
         "client.free_disk_unknown",
+        "autorecovery.progress_not_recorded",
         "client.ledger_not_marked",
+        "client.marks_postponed",
         "client.length_not_known",
         "client.location_not_used",
         "client.locations_unknown",

@@ -94,6 +94,8 @@ class EnsembleChanger:
         """Of placement, as last used."""
         self._reported: tuple[str, ...] = ()
         """The missing bookies as last reported."""
+        self._left_short: tuple[str, ...] = ()
+        """The bookies that were left without confirmed entries, as last noted."""
         self._watch: Watch | None = None
         self._replacement: asyncio.Task[None] | None = None
         self._held = HeldWindow(0.0 if settings.delay_ensemble_change else settings.slow_bookie_limit_s)
@@ -171,6 +173,7 @@ class EnsembleChanger:
         """The writer is about to end: decide nothing more. Idempotent."""
         self._step(machine.WriterEnded())
         self._report_missing(())
+        self._note_left_short()
 
     def cancel(self) -> None:
         """Abandon a change that is under way; whether its metadata was written stays unknown. Idempotent."""
@@ -242,6 +245,7 @@ class EnsembleChanger:
                 first = self._tracker.last_add_confirmed + 1
                 self._context.host.trace("client.bookie_back", ledger=self._writer.ledger_id, bookie=command.bookie_id, first=first)
                 self._streams.open((command.position,))
+                self._note_left_short()
             case machine.ProbeBookie():
                 channel = self._context.pool.channel(command.bookie_id)
                 channel.read(self._writer.ledger_id, LAST_ENTRY, self._probe_ended, command.bookie_id)
@@ -261,6 +265,14 @@ class EnsembleChanger:
         # Entries that were numbered and not sent go to the bookies that stay; the new ones are sent everything unconfirmed.
         self._writer.flush()
         self._streams.open(command.positions)
+        self._note_left_short()
+
+    def _note_left_short(self) -> None:
+        """Note the bookies that the metadata name for confirmed entries which they may never have got, so that the ledger is marked."""
+        left_short = self._tracker.left_short
+        if left_short != self._left_short:
+            self._left_short = left_short
+            self._context.short_copies.note(self._writer.ledger_id, left_short)
 
     def _probe_ended(self, bookie_id: str, response: ReadResponse | None, error: BookieError | None) -> None:
         self._step(machine.ProbeAnswered(bookie_id) if error is None else machine.ProbeFailed(bookie_id, error))

@@ -246,6 +246,11 @@ def repair_note_path(root: str, ledger_id: int) -> str:
     return f"{repair_notes_path(root)}/{ledger_id:019d}"
 
 
+def repair_progress_path(root: str, ledger_id: int) -> str:
+    """How far the repair of a locked ledger is."""
+    return f"{root}/progress/{ledger_id:019d}"
+
+
 def machine_path(root: str, bookie_id: str) -> str:
     """The machine of a bookie."""
     return f"{root}/machines/{bookie_id}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.autorecovery.core.check_schedule import FIRST_CHECK_AFTER_S, seconds_until_check
+from triplicate.autorecovery.core.check_schedule import FIRST_CHECK_AFTER_S, is_in_the_future, seconds_until_check
 
 NOW_MS = 1_000_000_000
 
@@ -26,3 +26,8 @@ def test_a_check_is_due_an_interval_after_its_last_run(
     last_ms: int | None, interval_s: int, elected_for_s: float, expected: float | None
 ) -> None:
     assert seconds_until_check(NOW_MS, last_ms, interval_s, elected_for_s) == expected
+
+
+@pytest.mark.parametrize(("ahead_s", "expected"), [(-60, False), (0, False), (60, False), (61, True), (3600, True)])
+def test_a_last_run_is_in_the_future_if_no_difference_of_clocks_explains_it(ahead_s: int, expected: bool) -> None:
+    assert is_in_the_future(NOW_MS, NOW_MS + 1000 * ahead_s) is expected

@@ -14,7 +14,7 @@ from triplicate.client import Client
 from triplicate.config import ClientSettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.log import Logs
-from triplicate.metadata import Cookie, bookie_service
+from triplicate.metadata import Cookie, RepairProgress, bookie_service
 from triplicate.runtime import sleep
 from triplicate.wire import BookieInfoRequest
 
@@ -95,6 +95,28 @@ def test_marks_come_with_their_workers_and_a_replaced_disk_is_not_visited() -> N
             ]
             assert not facts.recovery.enabled
             assert {one.bookie_id: (one.incarnation, one.visited) for one in facts.bookies.items}["c"] == (2, False)
+
+    run(body())
+
+
+def test_a_repair_that_runs_comes_with_its_progress() -> None:
+    async def body() -> None:
+        async with fake_cluster() as cluster, cluster.client(PATIENT) as client:
+            await prepare(cluster)
+            metadata, now_ms = cluster.metadata, cluster.host.clock.wall_us() // 1000
+            for ledger_id in (4, 7, 9):
+                await metadata.under_replication.mark(ledger_id, ["b"])
+                await metadata.repair_notes.progress.write(
+                    ledger_id, RepairProgress("w", now_ms - 60_000, now_ms - 3000, 50, 500, 100, 10.0, 100.0)
+                )
+            for ledger_id in (7, 9):
+                await metadata.under_replication.lock(ledger_id, "w")
+            await metadata.tree.set(f"{metadata.own_root}/progress/{9:019d}", b'{"v":2}')
+            unlocked, running, unreadable = (await collect(client)).marks.items
+            assert unlocked.progress is unreadable.progress is None
+            assert running.progress is not None
+            assert (running.progress.entries, running.progress.expected_entries, running.progress.left_s) == (50, 100, 5.0)
+            assert 3.0 <= running.progress.age_s < 60.0
 
     run(body())
 

@@ -152,6 +152,22 @@ class LogFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgressFacts:
+    """The progress of a repair, as its worker has recorded it."""
+
+    entries: int
+    size_bytes: int
+    expected_entries: int | None
+    """How many entries will have been copied; None if that is not known."""
+    entries_per_s: float
+    bytes_per_s: float
+    left_s: float | None
+    """Time until the end at this rate, in seconds; None if it is not known."""
+    age_s: float
+    """Seconds since it was recorded."""
+
+
+@dataclass(frozen=True, slots=True)
 class MarkFacts:
     """One under-replicated ledger."""
 
@@ -164,6 +180,8 @@ class MarkFacts:
     """The replication worker that has locked it; None if none has."""
     reason: str = ""
     """Why the last repair did not end well; empty if none has failed."""
+    progress: ProgressFacts | None = None
+    """None while no repair runs, in its first seconds, and of workers that record none: those of Apache's, and of earlier releases."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from triplicate.cli.overview.core.cluster_facts import (
     LedgerCounts,
     LogFacts,
     MarkFacts,
+    ProgressFacts,
 )
 from triplicate.cli.overview.core.cluster_problems import Problem, age_text, is_bad_bookie, is_bad_database, is_bad_log, problems_of
 from triplicate.cli.overview.core.text_table import Section, TableRow, cut_text, divide_room, section_lines, size_text
@@ -22,6 +23,8 @@ from triplicate.cli.overview.core.text_table import Section, TableRow, cut_text,
 WIDTH = 80
 HEIGHT = 40
 PROBLEM_LINES_MAX = 12
+LATE_S = 15.0
+"""A record of a repair's progress that is older is shown with its age: its worker hangs, or its metadata store did not answer."""
 
 
 def screen_lines(facts: ClusterFacts, width: int = WIDTH, height: int = HEIGHT) -> list[str]:
@@ -126,19 +129,41 @@ def _marks(facts: ClusterFacts) -> Section:
     state = "unknown" if recovery.cut else "enabled" if recovery.enabled else "disabled"
     auditor = "" if recovery.cut else f", auditor {recovery.auditor or 'none'}"
     locked = sum(one.worker is not None for one in facts.marks.items)
-    repaired = f", {locked} in repair" if locked else ""
+    repaired = f", {locked} in repair{_speed(facts.marks.items)}" if locked else ""
     title = f"UNDER-REPLICATED {len(facts.marks.items)}{_cut(facts.marks.cut)}{repaired}; auto-recovery {state}{auditor}"
-    has_reasons = any(one.reason for one in facts.marks.items)
-    rows = [TableRow(_mark_cells(one, facts.time_ms, has_reasons), one.worker is None) for one in facts.marks.items]
-    headings = ("ledger", "missing on", "since", "locked by", *(("reason",) if has_reasons else ()))
+    has_reasons, has_progress = any(one.reason for one in facts.marks.items), any(one.progress for one in facts.marks.items)
+    rows = []
+    for one in facts.marks.items:
+        progress = (progress_text(one.progress),) if has_progress else ()
+        reason = (one.reason or "-",) if has_reasons else ()
+        rows.append(TableRow((*_mark_cells(one, facts.time_ms), *progress, *reason), one.worker is None))
+    further = (*(("copied",) if has_progress else ()), *(("reason",) if has_reasons else ()))
+    headings = ("ledger", "missing on", "since", "locked by", *further)
     return Section(title, headings, tuple(rows), ("ledger", "since"), "triplicate cluster under-replicated")
 
 
-def _mark_cells(mark: MarkFacts, now_ms: int, has_reasons: bool) -> tuple[str, ...]:
+def _speed(marks: Sequence[MarkFacts]) -> str:
+    """The rate of all repairs that record one, as an addition to their number."""
+    running = [one.progress for one in marks if one.progress is not None]
+    if not running:
+        return ""
+    return f" at {size_text(round(sum(one.bytes_per_s for one in running)))}/s, {sum(one.entries_per_s for one in running):.0f} entries/s"
+
+
+def progress_text(progress: ProgressFacts | None) -> str:
+    """Entries copied, rate and time left."""
+    if progress is None:
+        return "-"
+    whole = "" if progress.expected_entries is None else f" of {progress.expected_entries}"
+    left = "" if progress.left_s is None else f", {age_text(round(1000 * progress.left_s))} left"
+    late = f", {age_text(round(1000 * progress.age_s))} ago" if progress.age_s > LATE_S else ""
+    return f"{progress.entries}{whole}, {size_text(round(progress.bytes_per_s))}/s{left}{late}"
+
+
+def _mark_cells(mark: MarkFacts, now_ms: int) -> tuple[str, ...]:
     age = "-" if mark.since_ms is None else age_text(now_ms - mark.since_ms)
     worker = "-" if mark.worker is None else mark.worker or "a worker"
-    reason = (mark.reason or "-",) if has_reasons else ()
-    return str(mark.ledger_id), ", ".join(mark.missing) or "none: misplaced", age, worker, *reason
+    return str(mark.ledger_id), ", ".join(mark.missing) or "none: misplaced", age, worker
 
 
 def _cut(reason: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.unit.cli.overview.cluster_facts_rig import NOW_MS, bookie, healthy, recovering, wounded
-from triplicate.cli.overview.core.cluster_facts import BookieState, DatabaseFacts, LedgerCounts, Listed, LogFacts, MarkFacts
+from triplicate.cli.overview.core.cluster_facts import BookieState, DatabaseFacts, LedgerCounts, Listed, LogFacts, MarkFacts, ProgressFacts
 from triplicate.cli.overview.core.status_screen import WIDTH, screen_lines
 
 
@@ -103,3 +103,24 @@ def test_the_reason_of_a_failed_repair_is_shown_and_cut_to_the_width() -> None:
     assert "10 min  -          failed: no bookie" in lines[-2]
     assert lines[-1].endswith("-")
     assert max(map(len, lines)) <= WIDTH
+
+
+def test_repairs_that_run_are_shown_with_their_rates_and_time_left() -> None:
+    fast, late = ProgressFacts(1200, 1 << 21, 5000, 40.0, 1 << 20, 95.0, 2.0), ProgressFacts(10, 99, None, 0.0, 0.0, None, 130.0)
+    marks = (
+        MarkFacts(7, ("bookie-2",), NOW_MS - 600_000, "bookie-1", progress=fast),
+        MarkFacts(8, ("bookie-2",), NOW_MS, "bookie-3", progress=late),
+        MarkFacts(9, ("bookie-2",), NOW_MS, None),
+    )
+    title, headings, *rows = screen_lines(replace(healthy(), marks=Listed(marks)), width=100)[-5:]
+    assert title.startswith("UNDER-REPLICATED 3, 2 in repair at 1.0 MiB/s, 40 entries/s; auto-recovery enabled")
+    assert headings.split()[-3:] == ["locked", "by", "copied"]
+    assert rows[0].endswith("1200 of 5000, 1.0 MiB/s, 95 s left")
+    assert rows[1].endswith("10, 0 B/s, 2 min ago")
+    assert rows[2].endswith("-")
+
+
+def test_repairs_without_a_record_have_no_column_for_it() -> None:
+    lines = screen_lines(recovering())
+    assert any(line.startswith("UNDER-REPLICATED 5, 2 in repair;") for line in lines)
+    assert not any("copied" in line for line in lines)
