@@ -186,6 +186,7 @@ def test_a_conclusion_that_comes_together_with_a_cancellation_is_not_lost(is_can
         silent_peer(stage, peers, 0.0)
         waiting = loop.create_task(peers.gone(FAR))
         await asyncio.sleep(0)
+        peers._peer(FAR).attempted_s = stage.host.clock.elapsed()
         await peers._connect(FAR, peers._peer(FAR), "far.example", 5432)
         if is_cancelled_first:
             waiting.cancel()
