@@ -48,36 +48,40 @@ class InProcessCounts:
 class CountedStatement:
     """One execution. It runs from its begin, or from `go_on`, to `pause` or `end`."""
 
-    __slots__ = ("_began_s", "_counts", "_is_over", "_spent_s", "_sql", "rows")
+    __slots__ = ("_began_s", "_counts", "_spent_s", "_sql", "is_over", "is_paused", "rows")
 
     def __init__(self, counts: InProcessCounts, sql: str) -> None:
         self._counts = counts
         self._sql = sql
         self._began_s = self._spent_s = 0.0
-        """When it began to run, or 0 while it pauses; the time before."""
-        self._is_over = False
+        """When it began to run, and the time before."""
+        self.is_over = self.is_paused = False
         self.rows = 0
         """Returned or changed."""
 
     def go_on(self) -> None:
         """It runs from now on."""
         waits = self._counts.waits
-        waits.clear()
+        if waits.writer_s or waits.log_s or waits.read_s:
+            waits.clear()
+        self.is_paused = False
         self._began_s = waits.began_s = self._counts.now()
 
     def pause(self) -> None:
         """It has more rows, for which its caller has not asked yet."""
         self._spent_s += self._counts.now() - self._began_s
-        self._began_s = 0.0
+        self.is_paused = True
         self._counts.use(self._sql).add_waits(self._counts.waits)
 
     def end(self, *, calls: int = 1, failed: bool = False) -> None:
         """It has run to its end, was closed, or has failed. Idempotent."""
-        if self._is_over:
+        if self.is_over:
             return
-        self._is_over = True
-        seconds = self._spent_s + (self._counts.now() - self._began_s if self._began_s else 0.0)
-        self._counts.statistics.count(self._counts.use(self._sql), seconds, self.rows, self._counts.waits, calls, failed=failed)
+        self.is_over = True
+        counts, seconds = self._counts, self._spent_s
+        if not self.is_paused:
+            seconds += counts.now() - self._began_s
+        counts.statistics.count(counts.use(self._sql), seconds, self.rows, counts.waits, calls, failed=failed)
 
 
 def _statement(sql: str) -> Statement:

@@ -61,17 +61,19 @@ class StartedStatement:
     async def fetch(self, max_rows: int) -> list[Row]:
         """The next rows, at most `max_rows`. Fewer rows mean the end."""
         count = self._count
-        count.go_on()
+        if count.is_paused:
+            count.go_on()
         try:
             rows = await self._cursor.fetch(max_rows)
         except SqlError:
             count.end(failed=True)
             raise
-        count.rows += len(rows)
-        if len(rows) < max_rows:
-            count.end()
-        else:
-            count.pause()
+        if not count.is_over:
+            count.rows += len(rows)
+            if len(rows) < max_rows:
+                count.end()
+            else:
+                count.pause()
         return rows
 
     async def fetch_all(self) -> list[Row]:
@@ -85,7 +87,8 @@ class StartedStatement:
 
     async def close(self) -> None:
         """End the statement. Idempotent."""
-        self._count.end()
+        if not self._count.is_over:
+            self._count.end()
         await self._cursor.close()
 
 
@@ -157,9 +160,7 @@ class InProcessSession:
         except SqlError:
             count.end(failed=True)
             raise
-        if prepared.columns:
-            count.pause()
-        else:
+        if not prepared.columns:
             count.rows = cursor.rows_affected
             count.end()
         is_change = prepared.kind is StatementKind.WRITE

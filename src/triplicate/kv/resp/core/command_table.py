@@ -151,9 +151,7 @@ def _connection_specs(spec: Callable[..., CommandSpec]) -> list[CommandSpec]:
         spec("role", 1, "fast no_multi", _NONE, "server", "Whether this node leads the store.", connection.plain),
         spec("time", 1, "fast", _NONE, "server", "The time of this node.", connection.plain),
         spec("triplicate.level", -1, "fast no_multi", _NONE, "triplicate", "Show or choose the level of reads.", connection.level),
-        spec(
-            "triplicate.lastread", 1, "fast", _NONE, "triplicate", "Where the last answer was read, and its age.", connection.plain
-        ),
+        spec("triplicate.lastread", 1, "fast", _NONE, "triplicate", "Where the last answer was read, and its age.", connection.plain),
         spec("triplicate.position", -1, "fast no_multi", _NONE, "triplicate", "Show or raise the session's position.", connection.position),
     ]
     return transactions + subscriptions + others
