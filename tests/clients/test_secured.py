@@ -203,7 +203,7 @@ def test_databases_without_an_administrator_let_nobody_in(secured: SecuredStand)
     secured.with_client(lambda client: create_database(client, "closed"))
     database = SecuredDb(secured, "closed")
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        database.connect("any")
+        database.connect("any", connect_timeout=round(READY_S))  # Earlier refusals delay it.
 
     async def open_it(client: Client) -> None:
         await set_administrator(client, "closed", Administrator.of_password(client, ROLE, PASSWORD))

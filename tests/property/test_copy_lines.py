@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.sql.pg.values.copy_rig import COLUMNS, options_of, read
@@ -51,6 +51,7 @@ def test_binary_rows_are_read_again(rows: list[tuple[str | None, str | None]], c
     assert [tuple(row) for _, row in found] == [tuple(None if field is None else field.encode() for field in row) for row in rows]
 
 
+@example(b"\r\r\n\r", "", [2])  # A line that ends with a carriage return ends there, also before a newline.
 @given(RAW, st.sampled_from([*TEXTS, *CSVS]), CUTS)
 def test_any_cut_gives_the_same_rows_or_the_same_error(data: bytes, text: str, cuts: list[int]) -> None:
     def outcome(parts: list[bytes]) -> object:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from triplicate.sql.pg.syntax.copy_statement import CopyOptions
-from triplicate.sql.pg.values.copy_lines import CopyPlace, LineReader, Scanned, line_end_at
+from triplicate.sql.pg.values.copy_lines import CopyPlace, LineReader, Scanned
 
 _ADVICE = "Use quoted CSV field to represent {what}."
 
@@ -91,7 +91,7 @@ class CsvReader(LineReader):
                 corrupt = self._place.error("22P04", "end-of-copy marker corrupt", line + 1) if end == size else None
                 return Scanned(rows, lines, size, True, corrupt)
             line += 1 + text.count(counted, at, end)
-            if end < size and line_end_at(text, end) != newline:
+            if end < size and not text.startswith(newline, end):
                 return Scanned(rows, lines, size, True, self._wrong_line_end(text, end, line, "unquoted", _ADVICE))
             rows.append(self._fields(text[at:end]))
             lines.append(line)

@@ -233,8 +233,3 @@ class LineReader(ABC):
         Args:
             line: number of the line before. is_last: whether no data follow.
         """
-
-
-def line_end_at(text: str, at: int) -> str:
-    """The line end that begins at a position of a text, of any kind."""
-    return "\r\n" if text.startswith("\r\n", at) else text[at]

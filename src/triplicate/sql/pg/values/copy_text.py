@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from triplicate.errors import SqlError
 from triplicate.sql.pg.syntax.copy_statement import CopyOptions
-from triplicate.sql.pg.values.copy_lines import CopyPlace, LineReader, Scanned, line_end_at
+from triplicate.sql.pg.values.copy_lines import CopyPlace, LineReader, Scanned
 
 _LINE = re.compile(r"(?:[^\\\r\n]++|\\[^.])*+", re.DOTALL)
 _FIRST_LINE = re.compile(rb"(?:[^\\\r\n]++|\\.)*+(\r\n?|\n)", re.DOTALL)
@@ -64,7 +64,7 @@ class TextReader(LineReader):
             # A line end after a backslash is a part of the row, and so is a backslash at the end of all data, which PostgreSQL drops.
             if (end == size or text[end] == "\\") and not is_last:
                 break
-            if end < size and text[end] != "\\" and line_end_at(text, end) != newline:
+            if end < size and text[end] != "\\" and not text.startswith(newline, end):
                 error = self._wrong_line_end(text, end, line + 1, "literal", 'Use "{shown}" to represent {what}.')
                 return Scanned(rows, lines, size, True, error)
             line += 1
