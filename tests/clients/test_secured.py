@@ -21,6 +21,7 @@ from tests.certificates import CertificateFolder
 from tests.clients.foreign import JDBC_JAR, NODE_EXPECTED, PGX_EXPECTED, node_scenes, pgx_scenes
 from tests.clients.secured import PASSWORD, ROLE, SecuredDb, SecuredStand, secured_stand
 from tests.clients.stand import PSQL_S, READY_S, run, unique
+from tests.waiting import wait_until
 from triplicate.client import Client
 from triplicate.sql import Administrator, connection_string, set_administrator
 
@@ -202,8 +203,13 @@ def test_databases_without_an_administrator_let_nobody_in(secured: SecuredStand)
 
     secured.with_client(lambda client: create_database(client, "closed"))
     database = SecuredDb(secured, "closed")
-    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        database.connect("any", connect_timeout=round(READY_S))  # Earlier refusals delay it.
+
+    def is_refused() -> bool:
+        with pytest.raises(psycopg.OperationalError) as refused:
+            database.connect("any", connect_timeout=round(READY_S))  # Earlier refusals delay the answer.
+        return "is starting" not in str(refused.value) and "password authentication failed" in str(refused.value)
+
+    wait_until(is_refused, READY_S, "the database has started, and refuses the login")
 
     async def open_it(client: Client) -> None:
         await set_administrator(client, "closed", Administrator.of_password(client, ROLE, PASSWORD))

@@ -102,7 +102,8 @@ def test_apaches_tools_read_our_metadata(stand: Stand) -> None:
         for part in (f'bookieHost: "{BOOKIE}"', 'journalDir: "/a/journal"', "/a/one", metadata.instance_id):
             assert part in seen
         stand.run(metadata.under_replication.mark(ledger_id, [BOOKIE, "bk-lost"]))
-        assert shell.found("missingReplica", "listunderreplicated", "-printmissingreplica") == [BOOKIE, "bk-lost"]
+        # Writers of other tests may have left bookies of this cluster without entries, and have marked their ledgers.
+        assert {BOOKIE, "bk-lost"} <= set(shell.found("missingReplica", "listunderreplicated", "-printmissingreplica"))
         stand.run(metadata.under_replication.set_lost_bookie_recovery_delay_s(77))
         assert shell.found("delay", "lostbookierecoverydelay", "-get") == ["77"]
         shell("autorecovery", "-disable")

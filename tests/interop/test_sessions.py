@@ -116,7 +116,11 @@ def test_a_bookie_registers_again_after_its_session_expired(stand: Stand, kind: 
     recovered = java.open(writer.ledger_id, recovery=True)
     assert recovered.read(0, 2 * COUNT - 1) == expected(0, 2 * COUNT - 1)
     recovered.close()
-    writer.abandon()
+
+    async def leave() -> None:
+        writer.abandon()
+
+    stand.run(leave())
 
 
 def writable(stand: Stand, client: Client) -> list[str]:
