@@ -77,7 +77,7 @@ def decode_repair_progress(data: bytes) -> RepairProgress:
         if not all(math.isfinite(rate) and rate >= 0 for rate in rates):
             raise FormatError("progress of a repair: a rate is no number")
         return RepairProgress(str(fields["worker"]), *counts, None if expected is None else int(expected), *rates)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"progress of a repair cannot be understood: {error!r}") from error
 
 

@@ -60,6 +60,7 @@ FIELDS = b'"worker":"w","since_ms":1,"time_ms":2,"entries":3,"bytes":4'
         b'{"v":1,' + FIELDS + b',"expected_entries":null,"entries_per_s":NaN,"bytes_per_s":1}',
         b'{"v":1,' + FIELDS + b',"expected_entries":null,"entries_per_s":-1,"bytes_per_s":1}',
         b'{"v":1,' + FIELDS + b',"expected_entries":"many","entries_per_s":1,"bytes_per_s":1}',
+        b'{"v":1,' + FIELDS + b',"expected_entries":Infinity,"entries_per_s":1,"bytes_per_s":1}',
     ],
 )
 def test_another_format_is_refused(data: bytes) -> None:
