@@ -12,7 +12,7 @@ import click
 from triplicate.cli.overview.cluster_sources import ClusterSources
 from triplicate.cli.overview.core.cluster_facts import ClusterFacts
 from triplicate.cli.overview.core.cluster_problems import problems_of
-from triplicate.cli.overview.core.status_screen import HEIGHT, WIDTH, screen_lines
+from triplicate.cli.overview.core.status_screen import HEIGHT, PIPE_WIDTH, WIDTH, screen_lines
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, cluster_uri, limit_option, metadata_option
@@ -61,7 +61,7 @@ def _show(facts: ClusterFacts, as_json: bool, *, again: bool) -> bool:
         return not problems
     size = shutil.get_terminal_size((WIDTH, HEIGHT)) if sys.stdout.isatty() else None
     # The last line of a terminal stays free for the cursor.
-    lines = screen_lines(facts) if size is None else screen_lines(facts, size.columns, max(20, size.lines - 1))
+    lines = screen_lines(facts, PIPE_WIDTH) if size is None else screen_lines(facts, size.columns, max(20, size.lines - 1))
     prefix = CLEAR if again and sys.stdout.isatty() else ""
     click.echo(prefix + "\n".join(lines) + ("\n" if again and not prefix else ""))
     return not problems

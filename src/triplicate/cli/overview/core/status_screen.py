@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from textwrap import wrap
 
 from triplicate.cli.overview.core.cluster_facts import (
     UNSTATED_LOCATION,
@@ -22,7 +23,12 @@ from triplicate.cli.overview.core.text_table import Section, TableRow, cut_text,
 
 WIDTH = 80
 HEIGHT = 40
+PIPE_WIDTH = 160
+"""Where the output is no terminal. A pipe has no width, and names that are cut are lost."""
+WIDTH_LEAST = 8
 PROBLEM_LINES_MAX = 12
+TEXT_LINES_MAX = 3
+"""Lines of one problem's text."""
 LATE_S = 15.0
 """A record of a repair's progress that is older is shown with its age: its worker hangs, or its metadata store did not answer."""
 
@@ -49,15 +55,20 @@ def _verdict(facts: ClusterFacts, problems: Sequence[Problem]) -> str:
 
 
 def _problem_lines(problems: Sequence[Problem], width: int) -> list[str]:
-    """Each problem with its command, which has a line of its own if both do not fit into one."""
+    """Each problem with its command, which has a line of its own if both do not fit into one. Long texts go on in further lines."""
     lines: list[str] = []
     for place, one in enumerate(problems):
         text, command = f"! {one.text}", f" > {one.command}"
-        own = [text + command] if len(text) + len(command) <= width else [cut_text(text, width), cut_text(f"   {command}", width)]
+        is_short = len(text) + len(command) <= width
+        own = [text + command] if is_short else [*_wrapped(text, width), cut_text(f"   {command}", width)]
         if len(lines) + len(own) > PROBLEM_LINES_MAX - (place + 1 < len(problems)):
             return [*lines, cut_text(f"  … and {len(problems) - place} more: triplicate cluster status --json", width)]
         lines += own
     return lines
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return wrap(text, max(width, WIDTH_LEAST), subsequent_indent="  ", break_on_hyphens=False, max_lines=TEXT_LINES_MAX, placeholder=" …")
 
 
 def _bookies(facts: ClusterFacts) -> Section:

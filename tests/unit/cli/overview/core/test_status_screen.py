@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.unit.cli.overview.cluster_facts_rig import NOW_MS, bookie, healthy, recovering, wounded
 from triplicate.cli.overview.core.cluster_facts import BookieState, DatabaseFacts, LedgerCounts, Listed, LogFacts, MarkFacts, ProgressFacts
+from triplicate.cli.overview.core.cluster_problems import problems_of
 from triplicate.cli.overview.core.status_screen import WIDTH, screen_lines
 
 
@@ -87,6 +90,24 @@ def test_a_large_cluster_fits_the_screen_and_nothing_urgent_is_left_out() -> Non
     wide = "\n".join(screen_lines(facts, 200, 60))
     assert "database-60" in wide
     assert "none" in wide
+
+
+def test_the_text_of_a_problem_goes_on_in_further_lines() -> None:
+    lost = tuple(bookie(number, BookieState.LOST) for number in range(10, 16))
+    facts = replace(healthy(), bookies=Listed((bookie(1), *lost)))
+    lines = screen_lines(facts)
+    shown = lines[1 : next(place for place, line in enumerate(lines) if line.startswith("    > "))]
+    assert len(shown) > 1
+    assert " ".join(line.strip() for line in shown) == f"! {problems_of(facts)[0].text}"
+    assert max(map(len, lines)) <= WIDTH
+
+
+@pytest.mark.parametrize("width", [1, 8, 20])
+def test_a_text_that_is_too_long_for_a_narrow_terminal_is_cut(width: int) -> None:
+    lost = tuple(bookie(number, BookieState.LOST) for number in range(10, 90))
+    lines = screen_lines(replace(healthy(), bookies=Listed((bookie(1), *lost))), width)
+    assert any(line.endswith("…") for line in lines[1:4])
+    assert max(map(len, lines[:4])) <= max(8, width)
 
 
 def test_problems_that_do_not_fit_are_counted() -> None:
