@@ -113,7 +113,13 @@ async def decommission_bookie(
     start = await run.examine_start()
     if dry_run or start.is_refused:
         return start
-    await run.make_read_only()
+    await run.request_read_only()
+    if await run.has_company():
+        start = await run.examine_start()
+        if start.is_refused:
+            await run.withdraw_requests()
+            return start
+    await run.await_read_only()
     async with client.bookie_copies() as copies:
         worker = ReplicationWorker(
             client,
@@ -158,6 +164,10 @@ class _Decommission:
         self._size_bytes = 0
         self._ledgers_checked = 0
         self._entries_checked = 0
+        self._requested: frozenset[str] = frozenset()
+        """The bookies that were requested to be read-only when the room was checked."""
+        self._made: list[str] = []
+        """The bookies whose requests this run has made."""
         self._requests: dict[str, Stat | None] = {}
         """The requests that the bookies be read-only, as this run has found or made them."""
         self._locked_before: frozenset[HeldLock] = frozenset()
@@ -177,8 +187,11 @@ class _Decommission:
         if unreadable:
             raise ArgumentError(unreadable_text(unreadable, registered))
         requested = await self._metadata.read_only_requests.bookie_ids()
+        self._requested = frozenset(requested)
         remaining = [name for name in registered.writable if name not in self._leaving and name not in requested]
-        check = RoomCheck(self._leaving, remaining, self._client.host.entropy.stream("decommission"))
+        # Those of other decommissions need bookies in their places as well.
+        leaving = (*self._leaving, *await self._metadata.read_only_requests.leaving())
+        check = RoomCheck(leaving, remaining, self._client.host.entropy.stream("decommission"))
         rules: dict[int, PlacementRules] = {}
         named: dict[str, None] = {}
         refused: list[RefusedSegment] = []
@@ -218,16 +231,33 @@ class _Decommission:
         names = dict.fromkeys(name for segment in metadata.segments for name in segment.ensemble)
         return tuple(name for name in names if name in self._leaving)
 
-    async def make_read_only(self) -> None:
-        """Request that the bookies be read-only, and wait until none is writable.
+    async def request_read_only(self) -> None:
+        """Request that the bookies be read-only."""
+        requests = self._metadata.read_only_requests
+        for bookie_id in self._leaving:
+            if await requests.request(bookie_id, leaving=True):
+                self._made.append(bookie_id)
+            self._requests[bookie_id] = await requests.read(bookie_id)
+
+    async def has_company(self) -> bool:
+        """Whether other bookies were requested to be read-only since the room was checked, so that fewer remain.
+
+        Of two decommissions that begin at the same time, each makes its requests before it looks, so at least one sees the other.
+        """
+        return bool(set(await self._metadata.read_only_requests.bookie_ids()) - self._requested - set(self._leaving))
+
+    async def withdraw_requests(self) -> None:
+        """Withdraw the requests that this run has made. Those that were there before stay."""
+        for bookie_id in self._made:
+            await self._metadata.read_only_requests.withdraw(bookie_id)
+
+    async def await_read_only(self) -> None:
+        """Wait until none of the bookies is writable.
 
         Raises:
             RequestTimeout: one is still writable. The requests stay.
         """
         self.progress.enter(DecommissionPhase.READ_ONLY)
-        for bookie_id in self._leaving:
-            await self._metadata.read_only_requests.request(bookie_id, leaving=True)
-            self._requests[bookie_id] = await self._metadata.read_only_requests.read(bookie_id)
         clock = self._client.host.clock
         deadline = clock.monotonic() + READ_ONLY_WAIT_S
         while writable := [name for name in await self._metadata.bookies.writable() if name in self._leaving]:

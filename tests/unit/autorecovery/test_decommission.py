@@ -15,6 +15,8 @@ from triplicate.autorecovery import DecommissionPhase, DecommissionProgress, Rep
 from triplicate.client.write import departures
 from triplicate.errors import ArgumentError, RequestTimeout
 from triplicate.ledger import LedgerMetadata, LedgerState
+from triplicate.metadata import Stat
+from triplicate.metadata.read_only_requests import ReadOnlyRequests
 from triplicate.wire import BookieInfoRequest, ListEntriesRequest, Status
 
 PATIENT = replace(PROMPT, open_ledger_grace_s=3600)
@@ -96,6 +98,50 @@ def test_too_few_bookies_are_refused_before_anything_is_changed() -> None:
             assert (report.remaining_bookies, report.remaining_machines) == (2, 1)
             assert other not in refused
             assert cluster.store.dump() == before
+
+    run(main())
+
+
+def test_of_two_decommissions_at_a_time_one_is_refused_where_both_would_leave_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = ReadOnlyRequests.request
+
+    async def behind_another(requests: ReadOnlyRequests, bookie_id: str, *, leaving: bool = False) -> bool:
+        await request(requests, "d", leaving=True)
+        return await request(requests, bookie_id, leaving=leaving)
+
+    async def main() -> None:
+        async with obedient_cluster("abcd") as cluster, cluster.client() as client:
+            ledger_ids = [await write_ledger(client, 3) for _ in range(6)]
+            monkeypatch.setattr(ReadOnlyRequests, "request", behind_another)
+            report = await decommission_bookie(client, ["a"], settings=PROMPT)
+            assert report.is_refused
+            assert not report.is_removed
+            # Where d stores copies as well, two bookies are needed.
+            assert {one.ledger_id for one in report.refused} == {
+                *await naming(cluster, ledger_ids, "a"),
+                *await naming(cluster, ledger_ids, "d"),
+            }
+            assert await cluster.metadata.read_only_requests.bookie_ids() == ["d"], "its own request is withdrawn"
+
+    run(main())
+
+
+def test_a_request_that_was_there_before_stays_where_a_decommission_is_refused_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with obedient_cluster("abcd") as cluster, cluster.client() as client:
+            for _ in range(6):
+                await write_ledger(client, 3)
+            requests = cluster.metadata.read_only_requests
+            await requests.request("a")
+            read = ReadOnlyRequests.read
+
+            async def behind_another(these: ReadOnlyRequests, bookie_id: str) -> Stat | None:
+                await these.request("d")
+                return await read(these, bookie_id)
+
+            monkeypatch.setattr(ReadOnlyRequests, "read", behind_another)
+            assert (await decommission_bookie(client, ["a"], settings=PROMPT)).is_refused
+            assert await requests.bookie_ids() == ["a", "d"]
 
     run(main())
 

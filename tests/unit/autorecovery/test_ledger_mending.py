@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from tests.unit.autorecovery.recovery_rig import PROMPT, absent_copies, is_marked, ledger_that_lacks_b, lose, write_ledger
 from tests.unit.client.cluster import FakeCluster, fake_cluster, run
 from triplicate.autorecovery import LedgerChecker, LedgerCopies, MendedLedger, RepairOutcome, ledger_mending, mend_ledger
+from triplicate.autorecovery.worker import ignore_progress
 from triplicate.client import Client
 from triplicate.ledger import LedgerMetadata
 
@@ -20,8 +21,8 @@ def checks(client: Client, ledger_id: int, *, read: bool = False) -> Callable[[]
     return check
 
 
-async def mend(client: Client, ledger_id: int, *, read: bool = False) -> MendedLedger:
-    return await mend_ledger(client, checks(client, ledger_id, read=read), settings=PROMPT)
+async def mend(client: Client, ledger_id: int, *, read: bool = False, copied: Callable[[int], None] = ignore_progress) -> MendedLedger:
+    return await mend_ledger(client, checks(client, ledger_id, read=read), settings=PROMPT, copied=copied)
 
 
 async def whole_ledger(cluster: FakeCluster, client: Client) -> int:
@@ -47,9 +48,11 @@ def test_missing_copies_go_back_to_their_bookie() -> None:
             ledger_id = await whole_ledger(cluster, client)
             for entry_id in (3, 4, 9):
                 del cluster["b"].ledgers[ledger_id].entries[entry_id]
-            mended = await mend(client, ledger_id)
+            sizes: list[int] = []
+            mended = await mend(client, ledger_id, copied=sizes.append)
             assert mended.repair is not None
             assert mended.repair.outcome is RepairOutcome.REPAIRED
+            assert sum(sizes) == mended.repair.size_bytes
             (made,) = mended.repair.made
             assert (made.target, made.replaced, made.first_entry_id, made.last_entry_id, made.entries) == ("b", "b", 0, ENTRIES - 1, 3)
             assert made.size_bytes == mended.repair.size_bytes > 0

@@ -15,6 +15,9 @@ from typing import Any
 import click
 
 from triplicate.autorecovery import LedgerNeed, PassProgress, PassReport, recover_bookies
+from triplicate.cli.overview.cluster_sources import progress_of
+from triplicate.cli.overview.core.cluster_facts import ProgressFacts
+from triplicate.cli.overview.core.status_screen import progress_text
 from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.server_commands.bookie_decommission import room_text
 from triplicate.cli.server_commands.cluster_misplaced import recover_misplaced, repair_facts
@@ -105,8 +108,9 @@ def recover(
 def under_replicated(metadata: str | None, bookie_id: str | None, as_json: bool) -> None:
     """List the ledgers that are marked because they lack copies, and those with recorded damaged copies.
 
-    The list shows the missing bookies, the number of damaged entries on each bookie, since when, the worker that has locked the ledger, and
-    why the last repair did not end well. A mark without bookies is one for placement: the ledger has its copies, and some are to be moved.
+    The list shows the missing bookies, the number of damaged entries on each bookie, since when, the worker that has locked the ledger, how
+    far and how fast its repair is, and why the last one did not end well. A mark without bookies is one for placement: the ledger has its
+    copies, and some are to be moved.
     """
 
     async def work(client: Client) -> None:
@@ -114,18 +118,8 @@ def under_replicated(metadata: str | None, bookie_id: str | None, as_json: bool)
         if as_json:
             print_json(listed)
         elif listed:
-            rows = [
-                (
-                    row["ledger"],
-                    MISPLACED if row["cause"] == "placement" else ", ".join(row["missing"]) or "-",
-                    _damage_text(row["damaged"]),
-                    row["since"] or "-",
-                    row["locked_by"] or "-",
-                    row["reason"] or "-",
-                )
-                for row in listed
-            ]
-            print_table(("ledger", "missing bookies", "damaged entries", "since", "locked by", "reason"), rows, right=("ledger",))
+            headings = ("ledger", "missing bookies", "damaged entries", "since", "locked by", "copied", "reason")
+            print_table(headings, [_lacking_cells(row) for row in listed], right=("ledger",))
         else:
             where = f" for bookie {bookie_id}" if bookie_id is not None else ""
             remarks.print(f"no ledger is marked as under-replicated{where}, and no damaged copy is recorded")
@@ -154,8 +148,22 @@ async def lacking_ledgers(client: Client, bookie_id: str | None = None) -> list[
         elif mark is None and reason is None:
             continue  # Repaired since the list was read.
         if bookie_id is None or bookie_id in damaged or (mark is not None and bookie_id in mark.missing):
-            listed.append(_lacking_facts(ledger_id, mark, damaged, await marks.worker_of(ledger_id), reason))
+            worker = await marks.worker_of(ledger_id)
+            progress = None if worker is None else await progress_of(client, ledger_id)
+            listed.append(_lacking_facts(ledger_id, mark, damaged, worker, reason, progress))
     return listed
+
+
+def _lacking_cells(row: Mapping[str, Any]) -> tuple[object, ...]:
+    return (
+        row["ledger"],
+        MISPLACED if row["cause"] == "placement" else ", ".join(row["missing"]) or "-",
+        _damage_text(row["damaged"]),
+        row["since"] or "-",
+        row["locked_by"] or "-",
+        progress_text(None if row["progress"] is None else ProgressFacts(**row["progress"])),
+        row["reason"] or "-",
+    )
 
 
 def _damage_text(damaged: Mapping[str, int]) -> str:
@@ -171,7 +179,12 @@ async def _reason(client: Client, ledger_id: int) -> str | None:
 
 
 def _lacking_facts(
-    ledger_id: int, mark: UnderreplicatedLedger | None, damaged: Mapping[str, int], worker: str | None, reason: str | None
+    ledger_id: int,
+    mark: UnderreplicatedLedger | None,
+    damaged: Mapping[str, int],
+    worker: str | None,
+    reason: str | None,
+    progress: ProgressFacts | None,
 ) -> dict[str, Any]:
     since = None
     if mark is not None and mark.ctime_ms is not None:
@@ -179,7 +192,8 @@ def _lacking_facts(
     missing = list(mark.missing) if mark is not None else []
     cause = "damage" if mark is None else "copies" if missing else "placement"
     facts = {"ledger": ledger_id, "cause": cause, "missing": missing, "damaged": dict(damaged)}
-    return facts | {"since": since, "locked_by": worker, "reason": reason}
+    shown = None if progress is None else dataclasses.asdict(progress)
+    return facts | {"since": since, "locked_by": worker, "reason": reason, "progress": shown}
 
 
 class _ProgressLines:
