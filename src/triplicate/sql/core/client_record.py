@@ -25,7 +25,7 @@ class ShownSession(Protocol):
 
 
 class ClientRecord:
-    """Changed by the connection's conversation. Times are of a clock that never goes back, in seconds."""
+    """Changed by the connection's conversation, or the session in this process. Times are of a clock that never goes back, in seconds."""
 
     __slots__ = ("application", "began_s", "client", "connected_s", "ended_s", "process_id", "session", "statement", "transaction_us")
 
@@ -37,8 +37,8 @@ class ClientRecord:
         self.connected_s = now_s
         self.transaction_us: Callable[[], int | None] = lambda: None
         """When the open transaction began, µs since 1970."""
-        self.statement: Statement | None = None
-        """The last one that began."""
+        self.statement: Statement | str | None = None
+        """The last one that began; of a session in this process its text, in SQLite's dialect."""
         self.began_s = now_s
         """When it began."""
         self.ended_s = now_s

@@ -32,7 +32,9 @@ class DatabaseActivity:
         """Makes the rows of live tables, by their names."""
         self.statements = StatementStatistics()
         self.clients: dict[int, ClientRecord] = {}
-        """The connected clients by their process ids."""
+        """The connected clients by their process ids. Those of sessions in this process are negative."""
+        self._in_process = 0
+        """Sessions of this process so far."""
         self._open: dict[int, EndedSession] = {}
         """The open sessions, by their identities."""
 
@@ -42,6 +44,16 @@ class DatabaseActivity:
     def forget_session(self, session: object) -> None:
         """Idempotent."""
         self._open.pop(id(session), None)
+
+    def add_in_process(self, record: ClientRecord) -> None:
+        """Show a session of this process, until `forget_client`."""
+        self._in_process += 1
+        record.process_id = -self._in_process
+        self.clients[record.process_id] = record
+
+    def forget_client(self, record: ClientRecord) -> None:
+        """Idempotent."""
+        self.clients.pop(record.process_id, None)
 
     def end_sessions(self, reason: SqlError) -> None:
         """End every open session."""

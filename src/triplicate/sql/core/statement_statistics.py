@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import islice
 
-from triplicate.sql.core.lexer import Statement
+from triplicate.sql.core.lexer import Statement, next_sqlite_tokens
 from triplicate.sql.core.statement_waits import StatementWaits
 
 STATEMENTS_MAX = 5000
@@ -34,6 +35,12 @@ def text_without_constants(statement: Statement) -> str:
             parts.append(token.text)
         end = token.end
     return "".join(parts) + (" …" if len(statement.tokens) > SHOWN_TOKENS else "")
+
+
+def sqlite_statement(sql: str) -> Statement:
+    """A text in SQLite's dialect as far as it is shown. A text in double quotes counts as a name."""
+    tokens = [token for token in islice(next_sqlite_tokens(sql), SHOWN_TOKENS + 1) if token.upper != ";"]
+    return Statement(sql, tuple(tokens))
 
 
 class StatementUse:

@@ -1,13 +1,11 @@
-"""Counts the statements of one session of the process, with their times and waits, as `pg.protocol` does for those of clients.
-
-A text in double quotes counts as a name, and is shown."""
+"""Counts the statements of a session of the process, with times and waits, and shows the session, as `pg.protocol` does for clients."""
 
 from __future__ import annotations
 
-from itertools import islice
-
-from triplicate.sql.core.lexer import Statement, next_sqlite_tokens
-from triplicate.sql.core.statement_statistics import SHOWN_TOKENS, StatementUse
+from triplicate.sql.core.audit import IN_PROCESS
+from triplicate.sql.core.client_record import ClientRecord
+from triplicate.sql.core.statement_statistics import StatementUse, sqlite_statement
+from triplicate.sql.core.transaction_block import TransactionStatus
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.engine.sql_database import SqlDatabase
 
@@ -17,27 +15,43 @@ KNOWN_CHARACTERS = 4000
 
 
 class InProcessCounts:
-    """The counts of one session."""
+    """The counts of one session, and its record for views, which is shown until `close`, or until the node ends the session."""
 
     def __init__(self, database: SqlDatabase, session: SqlSession) -> None:
-        self.now = database.clock.monotonic
+        clock, activity = database.clock, database.activity
+        self.now = clock.monotonic
+        self.record = record = ClientRecord(session, IN_PROCESS, lambda: session.application_name, self.now())
+        record.transaction_us = lambda: clock.wall_us() - round((clock.monotonic() - self._transaction_s) * 1e6)
+        self._activity = activity
+        activity.add_in_process(record)
+        session.ended.add_done_callback(lambda _: self.close())
         self.waits = session.waits
-        self.statistics = database.activity.statements
+        self.statistics = activity.statements
         self._roles = session.roles
         self._administrator = session.roles.current_user
+        self._session = session
+        self._transaction_s = self.now()
+        """When the statement began that was the first one of a transaction, or outside of any."""
         self._uses: dict[str, StatementUse] = {}
+
+    def close(self) -> None:
+        """Show the session no more. Idempotent."""
+        self._activity.forget_client(self.record)
 
     def begin(self, sql: str) -> CountedStatement:
         """A statement begins now."""
         counted = CountedStatement(self, sql)
         counted.go_on()
+        self.record.statement = sql
+        if self._session.status is TransactionStatus.IDLE:
+            self._transaction_s = self.record.began_s
         return counted
 
     def use(self, sql: str) -> StatementUse:
         """The entry of a statement in the statistics."""
         role, found = self._roles.acting or self._administrator, self._uses.get(sql)
         if found is None or found.role != role or not found.is_counted:
-            found = self.statistics.use(role, _statement(sql))
+            found = self.statistics.use(role, sqlite_statement(sql))
             if len(sql) <= KNOWN_CHARACTERS:
                 if len(self._uses) >= KNOWN_TEXTS:
                     self._uses.clear()
@@ -65,11 +79,12 @@ class CountedStatement:
         if waits.writer_s or waits.log_s or waits.read_s:
             waits.clear()
         self.is_paused = False
-        self._began_s = waits.began_s = self._counts.now()
+        self._began_s = waits.began_s = self._counts.record.began_s = self._counts.now()
 
     def pause(self) -> None:
         """It has more rows, for which its caller has not asked yet."""
-        self._spent_s += self._counts.now() - self._began_s
+        self._counts.record.ended_s = now = self._counts.now()
+        self._spent_s += now - self._began_s
         self.is_paused = True
         self._counts.use(self._sql).add_waits(self._counts.waits)
 
@@ -80,11 +95,6 @@ class CountedStatement:
         self.is_over = True
         counts, seconds = self._counts, self._spent_s
         if not self.is_paused:
-            seconds += counts.now() - self._began_s
+            counts.record.ended_s = now = counts.now()
+            seconds += now - self._began_s
         counts.statistics.count(counts.use(self._sql), seconds, self.rows, counts.waits, calls, failed=failed)
-
-
-def _statement(sql: str) -> Statement:
-    """As far as it is shown."""
-    tokens = [token for token in islice(next_sqlite_tokens(sql), SHOWN_TOKENS + 1) if token.upper != ";"]
-    return Statement(sql, tuple(tokens))

@@ -6,6 +6,7 @@ their own, whose transactions fail with a statement.
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -65,7 +66,7 @@ class StartedStatement:
             count.go_on()
         try:
             rows = await self._cursor.fetch(max_rows)
-        except SqlError:
+        except (SqlError, CancelledError):
             count.end(failed=True)
             raise
         if not count.is_over:
@@ -157,7 +158,7 @@ class InProcessSession:
             cursor = await session.start(prepared, values, version)
         except SchemaMoved:
             raise  # It is run again.
-        except SqlError:
+        except (SqlError, CancelledError):
             count.end(failed=True)
             raise
         if not prepared.columns:
@@ -249,7 +250,7 @@ class InProcessSession:
             change = await session.bulk_change(prepared, is_one_statement=False)
             await change.run(bound(prepared.parameters, row) for row in rows)
             count.rows = change.finish()
-        except SqlError:
+        except (SqlError, CancelledError):
             count.end(failed=True)
             raise
         count.end(calls=max(1, len(change.counts)))
@@ -276,6 +277,7 @@ class InProcessSession:
 
     async def close(self) -> None:
         """Roll back the open transaction and end the session. Idempotent."""
+        self._counts.close()
         await self._session.close()
 
 

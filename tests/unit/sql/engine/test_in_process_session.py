@@ -11,7 +11,13 @@ from tests.unit.sql.cluster import Cluster, play
 from tests.waiting import eventually
 from triplicate.errors import SqlError
 from triplicate.sql import InProcessSession, PreparedCache
+from triplicate.sql.catalogue.live_tables import LIVE_TABLES
+from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.interface import Prepared
+from triplicate.sql.core.live_rows import LiveRequest
+from triplicate.sql.engine.sql_database import SqlDatabase
+from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.datetimes import text_of_micros
 
 Scene = Callable[[Cluster, InProcessSession], Awaitable[None]]
 
@@ -114,6 +120,49 @@ def test_statements_are_counted_with_their_rows_errors_and_waits(tmp_path: Path)
         assert all(use.writer_wait_s + use.log_wait_s + use.read_wait_s <= use.total_s for use in uses.values())
         for one in (waiting, holding):
             await one.close()
+
+    session_of_a_leader(tmp_path, scene)
+
+
+async def shown(database: SqlDatabase, table: str = "triplicate_sessions") -> list[dict[str, Any]]:
+    """The rows of applications' sessions in a view, the oldest session first."""
+    names = [column.split()[0] for column in LIVE_TABLES[table].split(",")]
+    request = LiveRequest((), None, AccessRights())
+    found = [dict(zip(names, row, strict=True)) for row in await database.activity.sources[table](request)]
+    return sorted((row for row in found if "app" in str(row.values())), key=lambda row: -row["pid"])
+
+
+def test_sessions_are_shown_with_their_statements_and_transactions(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        database = await cluster.leader()
+        holding, waiting = [await InProcessSession.open(database, PreparedCache(), f"app-{name}") for name in "ab"]
+        new = await shown(database)
+        assert [(row["application"], row["address"], row["state"], row["statement"]) for row in new] == [
+            ("app-a", "", "idle", None),
+            ("app-b", "", "idle", None),
+        ]
+        assert len({row["pid"] for row in new}) == 2
+        assert all(row["pid"] < 0 for row in new), "no connection has such a number"
+        began = text_of_micros(database.clock.wall_us(), types.TIMESTAMPTZ)
+        await holding.execute("begin immediate")
+        await holding.execute("insert into t(a) values (5) -- a comment")
+        wait = asyncio.get_running_loop().create_task(waiting.execute_many("delete from t where a = ?", [(7,)]))
+        await eventually(lambda: waiting._session.writer_use == "waits")
+        assert [(row["state"], row["writer"], row["statement"]) for row in await shown(database)] == [
+            ("idle in transaction", "holds", "insert into t(a) values ($1)"),
+            ("active", "waits", "delete from t where a = ?"),
+        ]
+        (first, second) = await shown(database, "pg_stat_activity")
+        assert began <= first["xact_start"] <= first["query_start"] <= text_of_micros(database.clock.wall_us(), types.TIMESTAMPTZ)
+        assert (first["state"], second["wait_event"]) == ("idle in transaction", "writer")
+        wait.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await wait
+        assert (await shown(database))[1]["state"] == "idle"
+        await holding.close()
+        assert [row["application"] for row in await shown(database)] == ["app-b"]
+        waiting._session.end(SqlError("57P01", "the node ends it"))
+        await eventually(lambda: len(database.activity.clients) == 1)
 
     session_of_a_leader(tmp_path, scene)
 

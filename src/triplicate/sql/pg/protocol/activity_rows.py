@@ -1,4 +1,4 @@
-"""The live tables of what the clients of this node do: sessions, transactions, statements, locks."""
+"""The live tables of what the clients of this node and the sessions of its process do: sessions, transactions, statements, locks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triplicate.sql.core.client_record import ClientRecord
 from triplicate.sql.core.database_activity import DatabaseActivity
 from triplicate.sql.core.interface import TransactionStatus
 from triplicate.sql.core.live_rows import LiveRequest, LiveRow, LiveSource
-from triplicate.sql.core.statement_statistics import StatementUse, text_without_constants
+from triplicate.sql.core.statement_statistics import StatementUse, sqlite_statement, text_without_constants
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.datetimes import text_of_micros
 
@@ -153,7 +153,9 @@ def _text(one: ClientRecord, request: LiveRequest) -> str | None:
     """The client's last statement without its constants, as far as the role may see it."""
     if one.statement is None:
         return None
-    return text_without_constants(one.statement) if request.may_see(_role(one)) else HIDDEN
+    if not request.may_see(_role(one)):
+        return HIDDEN
+    return text_without_constants(sqlite_statement(one.statement) if isinstance(one.statement, str) else one.statement)
 
 
 def _ms(seconds: float) -> float:

@@ -260,7 +260,7 @@ class ClientConnections:
         finally:
             stream.on_lost = None
             session.ended.remove_done_callback(end)
-            database.activity.clients.pop(process_id, None)
+            database.activity.forget_client(state.record)
             await session.close()
 
 
