@@ -38,6 +38,8 @@ COUNT = 10
 NOT_ENOUGH_BOOKIES = -6
 QUICK_S = 1.0
 """Time for a connection that fails. Apache's bookies leave a wrong password without an answer."""
+GIVEN_UP_MOST = 5
+"""On a busy machine a client of Java's gives up before it has logged in, and the bookie sees no login."""
 ONE: dict[str, Any] = {"ensemble_size": 1, "write_quorum": 1, "ack_quorum": 1}
 IN_CLEAR = Credentials()
 
@@ -185,9 +187,12 @@ def test_javas_client_is_refused_by_a_secured_bookie_of_ours(
 ) -> None:
     bookie, files = secured.ours(kind), secured.files
     bookie.refusals.clear()
-    with closing(java.connect(bookie.uri, wire=wire, settings=java_security(wrong(files, kind, fault)))) as client:
-        ledger_id = refused_java(client)
-    told = [str(facts["reason"]) for facts in bookie.refusals]
+    for _ in range(GIVEN_UP_MOST):
+        with closing(java.connect(bookie.uri, wire=wire, settings=java_security(wrong(files, kind, fault)))) as client:
+            ledger_id = refused_java(client)
+        told = [str(facts["reason"]) for facts in bookie.refusals]
+        if set(reasons) <= set(told):
+            break
     assert set(reasons) <= set(told), bookie.refusals
     assert secured.stand.run(last_entry(bookie, ledger_id, files.right(kind))) == -1
 
