@@ -17,7 +17,8 @@ from benchmarks.histories.levels import WAIT_LIMIT_S, Answer, Connect, Door, Los
 from benchmarks.histories.resp_connection import Command, Word, code_of
 
 MARKS = "create table marks(number integer primary key)"
-READ = "select triplicate_position(), 0 union all select triplicate_position(), number from marks"
+READ = "select triplicate_position(), 0, {} union all select triplicate_position(), number, null from marks"
+"""The first row has the age."""
 KEYS = ("mark", "mark again")
 """A batch sets both to the number of the last mark."""
 
@@ -33,12 +34,12 @@ class SqlDoor:
             await self._connection.execute(f"insert into marks values({mark})")
             return int(await self._connection.fetchval("select triplicate_position()"))
 
-    async def read(self, level: str, bound_s: float, position: int) -> Answer:
+    async def read(self, level: str, bound_s: float, position: int, *, asks_age: bool) -> Answer:
         parameters = {"read_level": level, "max_staleness": f"{bound_s}s", "read_position": position}
         with _sql_errors():
             await self._connection.execute("; ".join(f"set triplicate.{name} = '{value}'" for name, value in parameters.items()))
-            rows = await self._connection.fetch(READ)
-        return Answer(rows[0][0], frozenset(row[1] for row in rows[1:]))
+            rows = await self._connection.fetch(READ.format("triplicate_read_age()" if asks_age else "cast(null as float8)"))
+        return Answer(rows[0][0], frozenset(row[1] for row in rows[1:]), age_s=rows[0][2])
 
     async def close(self) -> None:
         self._connection.terminate()
@@ -81,13 +82,15 @@ class StoreDoor:
             raise Refused("another mark was written meanwhile")
         return int(await self._ask("TRIPLICATE.POSITION"))
 
-    async def read(self, level: str, bound_s: float, position: int) -> Answer:
+    async def read(self, level: str, bound_s: float, position: int, *, asks_age: bool) -> Answer:
         bound: Command = (f"{bound_s:g}",) if level == "bounded" else ()
         await self._ask("TRIPLICATE.LEVEL", level, *bound)
         if level == "session":
             await self._ask("TRIPLICATE.POSITION", position)
         first, second = await self._ask("MGET", *KEYS)
-        return Answer(int(await self._ask("TRIPLICATE.POSITION")), frozenset(range(1, int(first or 0) + 1)), first != second)
+        last = await self._ask("TRIPLICATE.LASTREAD") if asks_age else {}
+        age_s = None if last.get(b"age") is None else float(last[b"age"])
+        return Answer(int(await self._ask("TRIPLICATE.POSITION")), frozenset(range(1, int(first or 0) + 1)), first != second, age_s)
 
     async def _ask(self, *command: Word) -> Any:
         try:

@@ -2,7 +2,8 @@
 
 One writes marks at the leader, each acknowledged at a known time and position. The reads of a session that was given a position have the
 mark of that position, and never fewer marks than the reads before. A bounded read has each mark that was acknowledged before its bound, a
-linearizable one each that was acknowledged before it began. All times are of one process.
+linearizable one each that was acknowledged before it began. An answer with an age, at any level, has each mark that was acknowledged longer
+before the read. All times are of one process.
 """
 
 from __future__ import annotations
@@ -44,11 +45,13 @@ class Answer:
     Args:
         position: of the state that was read; 0 where the level has none.
         is_torn: whether a mark was seen in part.
+        age_s: by the node; None if it was not asked for, or is not known there.
     """
 
     position: int
     marks: frozenset[int]
     is_torn: bool = False
+    age_s: float | None = None
 
 
 class Door(Protocol):
@@ -57,8 +60,8 @@ class Door(Protocol):
     async def write(self, mark: int) -> int:
         """Write a mark. Returns the position of the session afterwards."""
 
-    async def read(self, level: str, bound_s: float, position: int) -> Answer:
-        """Read all marks. Args: bound_s: of level bounded. position: of level session."""
+    async def read(self, level: str, bound_s: float, position: int, *, asks_age: bool) -> Answer:
+        """Read all marks. Args: bound_s: of level bounded. position: of level session. asks_age: whether to ask for the age, too."""
 
     async def close(self) -> None: ...
 
@@ -88,6 +91,8 @@ class LevelHistory:
     marks: list[Mark] = field(default_factory=list)
     reads: Counter[str] = field(default_factory=Counter)
     """Answered reads by level."""
+    ages: int = 0
+    """Answers with an age."""
     refused: Counter[str] = field(default_factory=Counter)
     """Refused reads by the error's code."""
     violations: list[str] = field(default_factory=list)
@@ -122,6 +127,13 @@ class LevelHistory:
         missing = sorted(wanted - found)
         if missing:
             self._blame(f"a read at level {level} at {where} lacks marks {missing[:3]}, {len(missing)} in all")
+        if answer.age_s is not None:
+            self.ages += 1
+            oldest = began_at - answer.age_s * (1 + CLOCK_ERROR)
+            lacking = sorted({one.number for one in self.marks if one.acknowledged_at < oldest} - found)
+            if lacking:
+                old = f"{answer.age_s:.3f} s old"
+                self._blame(f"an answer at level {level} at {where}, {old}, lacks marks {lacking[:3]}, {len(lacking)} in all")
 
     def _blame(self, violation: str) -> None:
         self.violations.append(violation)
@@ -221,6 +233,7 @@ class LevelClients:
         position = max(seen.position, 0 if mark is None else mark.position)
         began_at = time.monotonic()
         async with asyncio.timeout(WAIT_LIMIT_S):
-            answer = await door.read(level, bound_s, position)
+            # An age that was asked for makes a node ask the log: half of the reads go without.
+            answer = await door.read(level, bound_s, position, asks_age=chance.random() < 0.5)
         self.history.judge(level, began_at, bound_s, mark, seen.marks, answer, address)
         return Seen(answer.position, len(answer.marks)) if level == "session" else seen

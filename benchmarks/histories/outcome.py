@@ -107,7 +107,7 @@ def _lines(name: str, outcome: Outcome) -> list[str]:
 def _about_levels(history: LevelHistory) -> str:
     answered = ", ".join(f"{level} {count}" for level, count in sorted(history.reads.items()))
     refused = ", ".join(f"{code} {count}" for code, count in sorted(history.refused.items()))
-    return f"{history.kind}: {answered or 'none'}; refused: {refused or 'none'}; marks: {len(history.marks)}"
+    return f"{history.kind}: {answered or 'none'}; with an age {history.ages}; refused: {refused or 'none'}; marks: {len(history.marks)}"
 
 
 def _about_windows(outcome: Outcome) -> str:
@@ -145,6 +145,7 @@ def _facts(outcome: Outcome) -> dict[str, Any]:
         ],
         "windows": len(outcome.windows),
         "level_reads": {kind: dict(history.reads) for kind, history in outcome.levels.items()},
+        "ages": {kind: history.ages for kind, history in outcome.levels.items()},
         "violations": [*outcome.report.violations, *outcome.store_report.violations],
         "undecided": [*outcome.report.undecided, *outcome.store_report.undecided],
         "strange": outcome.strange,

@@ -24,12 +24,15 @@ def test_marks_are_read_at_every_level(tmp_path: Path) -> None:
         positions = [await door.write(mark) for mark in (1, 2, 3)]
         assert positions == sorted(set(positions))
         for level in ("linearizable", "session", "bounded", "any"):
-            answer = await door.read(level, 2.0, positions[-1])
+            answer = await door.read(level, 2.0, positions[-1], asks_age=True)
             assert (answer.marks, answer.is_torn) == (frozenset({1, 2, 3}), False)
+            assert answer.age_s is not None
+            assert answer.age_s >= 0.0
+            assert (await door.read(level, 2.0, positions[-1], asks_age=False)).age_s is None
             assert answer.position >= positions[-1]
         async with stand.client() as client:
             await client.set(KEYS[1], 2)
-        assert (await door.read("any", 2.0, 0)).is_torn
+        assert (await door.read("any", 2.0, 0, asks_age=False)).is_torn
         await door.close()
 
     play(tmp_path, scene)
@@ -50,7 +53,7 @@ def test_a_mark_that_comes_late_replaces_no_later_one(tmp_path: Path) -> None:
         late._ask = ask_late  # type: ignore[method-assign]
         with pytest.raises(Refused):
             await late.write(2)
-        assert (await other.read("linearizable", 0.0, 0)).marks == frozenset({1, 2, 3})
+        assert (await other.read("linearizable", 0.0, 0, asks_age=True)).marks == frozenset({1, 2, 3})
         await late.close()
         await other.close()
 

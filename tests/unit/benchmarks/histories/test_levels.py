@@ -35,6 +35,18 @@ def test_a_read_has_the_marks_of_its_level(level: str, began_at: float, found: s
     assert read.reads[level] == 1
 
 
+@pytest.mark.parametrize(
+    ("age_s", "found", "is_wrong"),
+    [(0.0, {1, 2, 3}, False), (0.0, {1, 2}, True), (2.0, {1, 2}, False), (2.0, {1, 3}, True), (7.0, set(), False), (None, set(), False)],
+)
+@pytest.mark.parametrize("level", ["any", "session"])
+def test_an_answer_has_the_marks_of_its_age(level: str, age_s: float | None, found: set[int], is_wrong: bool) -> None:
+    read = history()
+    read.judge(level, 106.0, 4.0, None, 0, Answer(12, frozenset(found), age_s=age_s), NODE)
+    assert bool(read.violations) is is_wrong
+    assert read.ages == (age_s is not None)
+
+
 def test_a_session_sees_no_fewer_marks_than_before() -> None:
     read = history()
     read.judge("session", 200.0, 4.0, MARKS[0], 3, Answer(12, frozenset({1, 2})), NODE)
