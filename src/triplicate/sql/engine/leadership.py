@@ -128,6 +128,8 @@ class Leadership:
         """Set when nothing runs. None while transactions are accepted."""
         self.on_commit: Callable[[int, int], None] = lambda position, schema_version: None
         """Called with position and schema version after each local commit, and again after its checkpoint."""
+        self.on_over: Callable[[], None] = lambda: None
+        """Called once when the leadership is over, before any client can have learned of it. The writer is rolled back after it."""
 
     # For sessions.
 
@@ -238,13 +240,22 @@ class Leadership:
         try:
             async with TaskScope(f"leadership {self._name}") as scope:
                 scope.spawn(self.reads.run(), name="confirm reads")
-                scope.spawn(self._serve(scope), name="serve")
+                scope.spawn(self._serve_until_over(scope), name="serve")
         finally:
             self._finish()
             await self._thread.run(self.writer.rollback)
 
+    async def _serve_until_over(self, scope: TaskScope) -> None:
+        try:
+            await self._serve(scope)
+        finally:
+            # In the same turn of the event loop as the answers: a client that connects again at once must not find a leader here.
+            self._finish()
+
     def _finish(self) -> None:
-        """Fail everything that still waits; nothing of it was sent."""
+        """Fail everything that still waits; nothing of it was sent. Idempotent."""
+        if self._over is not None:
+            return
         self._over = self._not_leading()
         for item in self._queue:
             fail(item.answer if isinstance(item, _QueuedStatement) else item.granted, self._over)
@@ -252,6 +263,7 @@ class Leadership:
         if self._current is not None:
             self._current.resolve(self._over)
         self.reads.close()
+        self.on_over()
 
     async def _serve(self, scope: TaskScope) -> None:
         spawn = partial(scope.spawn, name="group")

@@ -289,6 +289,7 @@ class SqlDatabase:
             writer: WriterConnection = await shielded(self._open_writer(ids))
             leadership = Leadership(self._host, log, self._worker, writer, ids, self.settings, self.name, self._lease_s)
             leadership.on_commit = partial(self._committed, writer)
+            leadership.on_over = self._cease
             leadership.notices = self.activity.notices
             self._moved(writer.position, writer.schema_version, writer.access)
             await self._succession.outwait_predecessor(log.epoch, entered_at)
@@ -301,15 +302,20 @@ class SqlDatabase:
             serves()
             await leadership.run()
         finally:
-            self.leadership = None
-            if self._pool is not None:
-                self._pool.ids = None
-            self._end_sessions(
-                SqlError("57P01", f"this node does not lead database {self.name!r} any more", hint="Connect again to find the leader.")
-            )
+            if self.leadership is not None:
+                self._cease()
             self._lead_changed(leads=False)
             if leadership is not None:
                 await shielded(self._close_writer(leadership.writer))
+
+    def _cease(self) -> None:
+        """End the sessions, which have found a leader. Those that come later find a follower."""
+        self.leadership = None
+        if self._pool is not None:
+            self._pool.ids = None
+        self._end_sessions(
+            SqlError("57P01", f"this node does not lead database {self.name!r} any more", hint="Connect again to find the leader.")
+        )
 
     def catch_up(self) -> None:
         message = f"this node's copy of database {self.name!r} is being built again from the log"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import apsw
@@ -14,8 +15,10 @@ from triplicate.errors import Diverged, LogFenced, SqlError
 from triplicate.sql import SqlDatabase
 from triplicate.sql.core.group_window import FURTHER_STATEMENTS
 from triplicate.sql.core.statement_waits import StatementWaits
+from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.executor import transaction_functions
+from triplicate.sql.executor.statement_batches import AutocommitRequest, StatementOutcome
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import LateChanges, WriterConnection
 
@@ -124,6 +127,41 @@ def test_a_failed_append_gives_each_client_the_known_outcome(tmp_path: Path) -> 
             assert (await asyncio.wait_for(session.ended, 5)).sqlstate == "57P01"
         assert not database.is_leader
         assert visible(database) == [1]
+
+    play(tmp_path, scene)
+
+
+def test_no_client_learns_of_an_unknown_outcome_before_the_lead_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit, roll_back, may_roll_back = Leadership.submit, WriterConnection.rollback, threading.Event()
+    leads_at_answers: list[bool] = []
+
+    def roll_back_late(writer: WriterConnection) -> None:
+        assert may_roll_back.wait(30)
+        roll_back(writer)
+
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        def watched(leadership: Leadership, request: AutocommitRequest) -> asyncio.Future[StatementOutcome]:
+            answer = submit(leadership, request)
+            answer.add_done_callback(lambda _: leads_at_answers.append(database.is_leader))
+            return answer
+
+        monkeypatch.setattr(Leadership, "submit", watched)
+        monkeypatch.setattr(WriterConnection, "rollback", roll_back_late)
+        session = await database.session()
+        log.held = True
+        change = asyncio.get_running_loop().create_task(state_of(run(session, "insert into t values(2)")))
+        await log.sent(1)
+        leading = next(task for task in asyncio.all_tasks() if task.get_name() == "leading")
+        log.release(LogFenced("another leads"))
+        assert await change == "08007"
+        assert leads_at_answers == [False]
+        # It connects again while the writer is rolled back, and finds a follower, which does not end its session.
+        again = await database.session()
+        assert await state_of(run(again, "insert into t values(3)")) == "25006"
+        may_roll_back.set()
+        with pytest.raises(LogFenced):
+            await leading
+        assert not again.ended.done()
 
     play(tmp_path, scene)
 
