@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from triplicate.replica import HostedCopy, NodeParts, Replica
+from triplicate.replica import HostedCopy, NodeParts, Replica, Role
 from triplicate.security import audit
 from triplicate.sql.backup.past_databases import PastDatabases
 from triplicate.sql.core.audit import AuditEvent, ConnectedClient
@@ -64,7 +64,7 @@ class HostedDatabase(HostedCopy[SqlDatabase, DatabaseInfo]):
         sources = LiveSources(node.host, node.client, logs, database, settings.node_id, self._entry_path, info.log, info.identity)
         database.activity.sources.update(sources.by_table())
         database.links.find_past = lambda point: self._parts.past.open(source_of(self.info), database, point)
-        database.links.find_leader = lambda: leader.address if (leader := self.leader_for_clients) is not None else None
+        database.links.find_leader = lambda: self._leader_address(database)
         database.progress.find_end = lambda: logs.written_end(info.log)
         return database
 
@@ -72,6 +72,14 @@ class HostedDatabase(HostedCopy[SqlDatabase, DatabaseInfo]):
         database, replica = super()._new_copy()
         database.progress.hurry = replica.hurry
         return database, replica
+
+    def _leader_address(self, database: SqlDatabase) -> str | None:
+        """Where clients find the leader. A database has ceased to lead a moment before its replica."""
+        leader = self.leader_for_clients
+        if leader is None:
+            return None
+        has_led = leader.node_id == self._node.settings.node_id and self.role is Role.LEADER and not database.is_leader
+        return None if has_led else leader.address
 
     def _administrator(self, name: str) -> RoleLogin | None:
         administrator = self.info.administrator
