@@ -12,7 +12,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def has_company(run: object) -> bool:
+    async def room_has_shrunk(run: object) -> bool:
         return False
 
-    patch(decommission._Decommission, "has_company", has_company)
+    patch(decommission._Decommission, "room_has_shrunk", room_has_shrunk)

@@ -114,7 +114,7 @@ async def decommission_bookie(
     if dry_run or start.is_refused:
         return start
     await run.request_read_only()
-    if await run.has_company():
+    if await run.room_has_shrunk():
         start = await run.examine_start()
         if start.is_refused:
             await run.withdraw_requests()
@@ -239,7 +239,7 @@ class _Decommission:
                 self._made.append(bookie_id)
             self._requests[bookie_id] = await requests.read(bookie_id)
 
-    async def has_company(self) -> bool:
+    async def room_has_shrunk(self) -> bool:
         """Whether other bookies were requested to be read-only since the room was checked, so that fewer remain.
 
         Of two decommissions that begin at the same time, each makes its requests before it looks, so at least one sees the other.

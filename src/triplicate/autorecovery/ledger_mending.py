@@ -9,7 +9,7 @@ from triplicate.autorecovery.core.ledger_copies import LedgerCopies
 from triplicate.autorecovery.ledger_check import mark_copies
 from triplicate.autorecovery.recovery_pass import DEFAULT_SETTINGS, PassProgress, repair_marked
 from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome, no_known_writers
-from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker, ignore_progress
+from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings
 from triplicate.runtime import sleep
@@ -41,7 +41,7 @@ async def mend_ledger(
     *,
     settings: AutorecoverySettings = DEFAULT_SETTINGS,
     has_living_writer: HasLivingWriter = no_known_writers,
-    copied: Callable[[int], None] = ignore_progress,
+    progress: PassProgress | None = None,
 ) -> MendedLedger:
     """Repair the copies that a check finds to be missing or damaged, and those of a mark that is there already.
 
@@ -50,20 +50,22 @@ async def mend_ledger(
     Args:
         check: checks every copy of the ledger.
         has_living_writer: an open ledger for which this is true is not fenced.
-        copied: called with the bytes of entries that were copied.
 
     Raises:
         MetadataError: the metadata store failed. Whatever `check` raises.
     """
+    progress = progress or PassProgress()
     before = await check()
     marks, ledger_id = client.metadata.under_replication, before.ledger_id
     marked = await mark_copies(client, before)
     if await marks.get(ledger_id) is None and not marked:
         return MendedLedger(before, (), None, before)
+    progress.ledgers_total = 1
     async with client.bookie_copies() as copies:
         name = client.host.name
-        worker = ReplicationWorker(client, copies, settings, name=name, has_living_writer=has_living_writer, copied=copied)
+        worker = ReplicationWorker(client, copies, settings, name=name, has_living_writer=has_living_writer, copied=progress.copied)
         repair = await _repair(client, worker, ledger_id)
+    progress.repaired()
     if repair.outcome in (RepairOutcome.REPAIRED, RepairOutcome.NOT_MARKED):
         await client.metadata.repair_notes.clear(ledger_id)
     elif repair.reason:

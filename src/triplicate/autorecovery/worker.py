@@ -60,7 +60,7 @@ def unrepaired(repairs: Iterable[LedgerRepair]) -> tuple[LedgerRepair, ...]:
     return tuple(repair for repair in repairs if repair.outcome not in done)
 
 
-def ignore_progress(size_bytes: int) -> None:
+def _ignore(size_bytes: int) -> None:
     """No progress is wanted."""
 
 
@@ -89,7 +89,7 @@ class ReplicationWorker:
         leaving: frozenset[str] = frozenset(),
         busy_share: float = 1.0,
         has_living_writer: HasLivingWriter = no_known_writers,
-        copied: Callable[[int], None] = ignore_progress,
+        copied: Callable[[int], None] = _ignore,
         open_refills: OpenRefills | None = None,
         moves_misplaced: bool = False,
     ) -> None:

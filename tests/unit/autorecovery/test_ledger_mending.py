@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from tests.unit.autorecovery.recovery_rig import PROMPT, absent_copies, is_marked, ledger_that_lacks_b, lose, write_ledger
 from tests.unit.client.cluster import FakeCluster, fake_cluster, run
-from triplicate.autorecovery import LedgerChecker, LedgerCopies, MendedLedger, RepairOutcome, ledger_mending, mend_ledger
-from triplicate.autorecovery.worker import ignore_progress
+from triplicate.autorecovery import LedgerChecker, LedgerCopies, MendedLedger, PassProgress, RepairOutcome, ledger_mending, mend_ledger
 from triplicate.client import Client
 from triplicate.ledger import LedgerMetadata
 
@@ -21,8 +20,8 @@ def checks(client: Client, ledger_id: int, *, read: bool = False) -> Callable[[]
     return check
 
 
-async def mend(client: Client, ledger_id: int, *, read: bool = False, copied: Callable[[int], None] = ignore_progress) -> MendedLedger:
-    return await mend_ledger(client, checks(client, ledger_id, read=read), settings=PROMPT, copied=copied)
+async def mend(client: Client, ledger_id: int, *, read: bool = False, progress: PassProgress | None = None) -> MendedLedger:
+    return await mend_ledger(client, checks(client, ledger_id, read=read), settings=PROMPT, progress=progress)
 
 
 async def whole_ledger(cluster: FakeCluster, client: Client) -> int:
@@ -48,11 +47,11 @@ def test_missing_copies_go_back_to_their_bookie() -> None:
             ledger_id = await whole_ledger(cluster, client)
             for entry_id in (3, 4, 9):
                 del cluster["b"].ledgers[ledger_id].entries[entry_id]
-            sizes: list[int] = []
-            mended = await mend(client, ledger_id, copied=sizes.append)
+            progress = PassProgress()
+            mended = await mend(client, ledger_id, progress=progress)
             assert mended.repair is not None
             assert mended.repair.outcome is RepairOutcome.REPAIRED
-            assert sum(sizes) == mended.repair.size_bytes
+            assert (progress.bytes_copied, progress.ledgers_done, progress.ledgers_total) == (mended.repair.size_bytes, 1, 1)
             (made,) = mended.repair.made
             assert (made.target, made.replaced, made.first_entry_id, made.last_entry_id, made.entries) == ("b", "b", 0, ENTRIES - 1, 3)
             assert made.size_bytes == mended.repair.size_bytes > 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -23,6 +22,7 @@ from triplicate.autorecovery import (
     mend_ledger,
 )
 from triplicate.cli.overview.core.text_table import size_text
+from triplicate.cli.overview.pass_lines import PassLines
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, cluster_uri, limit_option, metadata_option
@@ -34,7 +34,6 @@ from triplicate.log import Logs, has_living_writer
 
 DONE = (RepairOutcome.REPAIRED, RepairOutcome.NOT_MARKED)
 """Outcomes of a repair after which the ledger lacks nothing. Without a mark, another worker was quicker."""
-REMARK_S = 2.0
 RANGES_MAX = 5
 """Ranges of entries that a line names; JSON has all."""
 
@@ -122,8 +121,8 @@ def check(
                 found = await checked_copies(client)
                 return CheckedLedger(found, await mark_copies(client, found) if mark else ())
             writers: HasLivingWriter = partial(has_living_writer, Logs(client, client_settings(LogClientSettings)))
-            check_copies, lines = partial(checked_copies, client), _CopiedLines()
-            mended = await mend_ledger(client, check_copies, settings=settings, has_living_writer=writers, copied=lines.add)
+            check_copies, progress = partial(checked_copies, client), PassLines().progress
+            mended = await mend_ledger(client, check_copies, settings=settings, has_living_writer=writers, progress=progress)
             return CheckedLedger(mended.after, mended.marked, mended.before, mended.repair)
 
     checked = run_loop(body())
@@ -132,24 +131,6 @@ def check(
     else:
         _print(checked)
     sys.exit(0 if checked.is_good else 1)
-
-
-class _CopiedLines:
-    """Writes the bytes copied so far and their rate to standard error, at most one line in `REMARK_S` seconds."""
-
-    def __init__(self) -> None:
-        self._size_bytes = 0
-        self._began_s: float | None = None
-        self._said_s = 0.0
-
-    def add(self, size_bytes: int) -> None:
-        now = time.monotonic()
-        if self._began_s is None:
-            self._began_s = self._said_s = now
-        self._size_bytes += size_bytes
-        if now - self._said_s >= REMARK_S:
-            self._said_s = now
-            remarks.print(f"{size_text(self._size_bytes)} copied, {size_text(round(self._size_bytes / (now - self._began_s)))}/s")
 
 
 def _facts(checked: CheckedLedger) -> dict[str, Any]:

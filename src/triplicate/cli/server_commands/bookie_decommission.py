@@ -12,8 +12,9 @@ from typing import Any
 
 import click
 
-from triplicate.autorecovery import DecommissionProgress, DecommissionReport, DiskRoom, Obstacle, decommission_bookie
+from triplicate.autorecovery import DecommissionProgress, DecommissionReport, Obstacle, decommission_bookie
 from triplicate.cli.overview.core.text_table import size_text
+from triplicate.cli.overview.pass_lines import room_text
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_list import uri_of
 from triplicate.cli.terminal.client_run import client_of
@@ -161,14 +162,6 @@ def print_report(report: DecommissionReport, seconds: float, *, dry_run: bool) -
         click.echo(f"{names} is not decommissioned, and its cookie stays; start the command again to go on")
         print_table(("ledger", "waits", "reason"), [_obstacle_row(one) for one in report.obstacles[:ROWS_MAX]], right=("ledger",))
         _print_rest(len(report.obstacles))
-
-
-def room_text(room: DiskRoom) -> str:
-    """The copies to make and the free disk, in numbers."""
-    silent = f"; no answer from {', '.join(room.silent)}" if room.silent else ""
-    shared = f", {size_text(room.certain_bytes)} if their disks are shared" if room.certain_bytes < room.free_bytes else ""
-    needed, free = size_text(room.needed_bytes), size_text(room.free_bytes)
-    return f"about {needed} are to be copied, and the bookies that get them have {free} free{shared}{silent}"
 
 
 def _obstacle_row(obstacle: Obstacle) -> tuple[object, ...]:

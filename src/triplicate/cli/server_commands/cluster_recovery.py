@@ -14,12 +14,12 @@ from typing import Any
 
 import click
 
-from triplicate.autorecovery import LedgerNeed, PassProgress, PassReport, recover_bookies
+from triplicate.autorecovery import LedgerNeed, PassReport, recover_bookies
 from triplicate.cli.overview.cluster_sources import progress_of
 from triplicate.cli.overview.core.cluster_facts import ProgressFacts
 from triplicate.cli.overview.core.status_screen import progress_text
 from triplicate.cli.overview.core.text_table import size_text
-from triplicate.cli.server_commands.bookie_decommission import room_text
+from triplicate.cli.overview.pass_lines import PassLines
 from triplicate.cli.server_commands.cluster_misplaced import recover_misplaced, repair_facts
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import client_settings, metadata_option
@@ -31,7 +31,6 @@ from triplicate.errors import FormatError
 from triplicate.log import Logs, has_living_writer
 from triplicate.metadata import UnderreplicatedLedger
 
-REMARK_S = 2.0
 MISPLACED = "none: misplaced"
 """Stands for the missing bookies of a mark without any."""
 
@@ -71,12 +70,12 @@ def recover(
     if rate_mb is not None:
         settings = dataclasses.replace(settings, bytes_per_s=int(rate_mb * 1_000_000))
     if misplaced:
-        recover_misplaced(partial(_run, metadata), settings, _ProgressLines().progress, dry_run=dry_run, as_json=as_json)
+        recover_misplaced(partial(_run, metadata), settings, PassLines().progress, dry_run=dry_run, as_json=as_json)
         return
     reports: list[PassReport] = []
 
     async def work(client: Client) -> None:
-        lines = _ProgressLines()
+        lines = PassLines()
         started = time.monotonic()
         logs = Logs(client, client_settings(LogClientSettings))
         report = await recover_bookies(
@@ -194,34 +193,6 @@ def _lacking_facts(
     facts = {"ledger": ledger_id, "cause": cause, "missing": missing, "damaged": dict(damaged)}
     shown = None if progress is None else dataclasses.asdict(progress)
     return facts | {"since": since, "locked_by": worker, "reason": reason, "progress": shown}
-
-
-class _ProgressLines:
-    """Writes the progress of a pass to standard error, at most one line in `REMARK_S` seconds."""
-
-    def __init__(self) -> None:
-        self.progress = PassProgress(on_change=self._changed)
-        self._started = self._said = time.monotonic()
-        self._warned = False
-
-    def _changed(self) -> None:
-        now, room = time.monotonic(), self.progress.room
-        if room is not None and room.is_doubtful and not self._warned:
-            self._warned = True
-            remarks.print(f"the disks may be too small: {room_text(room)}")
-        if now - self._said >= REMARK_S:
-            self._said = now
-            remarks.print(progress_line(self.progress, now - self._started))
-
-
-def progress_line(progress: PassProgress, seconds: float) -> str:
-    """The ledgers, bytes, rate and remaining time of a pass that has run for some seconds."""
-    rate = progress.bytes_copied / max(seconds, 0.001)
-    line = f"ledgers {progress.ledgers_done} of {progress.ledgers_total}, {size_text(progress.bytes_copied)} copied, {size_text(rate)}/s"
-    if progress.waits_for:
-        return f"{line}; waits for {progress.waits_for}"
-    left = progress.bytes_expected - progress.bytes_copied
-    return f"{line}, about {left / rate:.0f} s left" if left > 0 and rate > 0 else line
 
 
 def _print_needs(report: PassReport) -> None:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import time
 from functools import partial
 from typing import Any
 
 import click
 
-from triplicate.autorecovery import PassProgress, RefillReport, refill_bookie
+from triplicate.autorecovery import RefillReport, refill_bookie
 from triplicate.cli.overview.core.text_table import size_text
+from triplicate.cli.overview.pass_lines import PassLines
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_list import uri_of
-from triplicate.cli.server_commands.cluster_recovery import progress_line
 from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, metadata_option
-from triplicate.cli.terminal.output import print_json, print_table, remarks
+from triplicate.cli.terminal.output import print_json, print_table
 from triplicate.config import AutorecoverySettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.log import Logs, has_living_writer
-
-REMARK_S = 2.0
 
 
 @click.command("refill")
@@ -43,16 +40,7 @@ def refill(context: click.Context, bookie_id: str, metadata: str | None, rate_mb
     if rate_mb is not None:
         settings = dataclasses.replace(settings, bytes_per_s=int(rate_mb * 1_000_000))
     uri = uri_of(context, metadata)
-    started = said = time.monotonic()
-
-    def changed() -> None:
-        nonlocal said
-        now = time.monotonic()
-        if now - said >= REMARK_S:
-            said = now
-            remarks.print(progress_line(progress, now - started))
-
-    progress = PassProgress(on_change=changed)
+    progress = PassLines().progress
 
     async def body() -> RefillReport:
         async with client_of(uri, name="bookie-refill") as client:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.autorecovery import CopiesMade, CopiesOnBookie, LedgerCopies, LedgerRepair, RepairOutcome
-from triplicate.cli.data_commands.ledger_check_command import CheckedLedger, _CopiedLines, _facts, _print
+from triplicate.cli.data_commands.ledger_check_command import CheckedLedger, _facts, _print
 
 LACKING = LedgerCopies(7, 2, True, (CopiesOnBookie("a", 3), CopiesOnBookie("b", 3, (range(1, 3),))), ())
 WHOLE = LedgerCopies(7, 2, True, (CopiesOnBookie("a", 3), CopiesOnBookie("b", 3)), ())
@@ -46,12 +46,3 @@ def test_a_repair_without_anything_to_repair_says_so(capsys: pytest.CaptureFixtu
     assert "nothing is to be repaired\n" in capsys.readouterr().err
     _print(CheckedLedger(SILENT, (), SILENT, None))
     assert "bookies did not answer, and are registered" in capsys.readouterr().err
-
-
-def test_a_long_repair_says_how_much_it_has_copied(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([10.0, 11.0, 12.5, 13.0, 15.0])
-    monkeypatch.setattr("time.monotonic", lambda: next(times))
-    lines = _CopiedLines()
-    for _ in range(5):
-        lines.add(1 << 20)
-    assert capsys.readouterr().err.splitlines() == ["3.0 MiB copied, 1.2 MiB/s", "5.0 MiB copied, 1.0 MiB/s"]
