@@ -244,14 +244,11 @@ def test_a_commit_whose_log_cannot_answer_is_unknown_until_recovery_decides(stan
                 decided = outcome(again, transaction)
                 rows = [("perhaps",)] if decided == "committed" else []
                 assert decided in (("aborted",) if is_unsent else ("committed", "aborted"))
-                assert again.execute("SELECT b FROM t WHERE a < 2").fetchall() == rows
-                again.execute("INSERT INTO t VALUES (2, 'sure') ON CONFLICT DO NOTHING")
+                assert again.execute("SELECT b FROM t").fetchall() == rows
+                again.execute("INSERT INTO t VALUES (2, 'sure')")
             break
-        except psycopg.OperationalError as error:
-            # A node that began to take over while the bookies were away deposes this one. A client without a statement under way meets that
-            # as 57P01, or, where libpq has read the message together with those of the login, as a connection that has ended.
-            if error.sqlstate not in (None, "57P01"):
-                raise
+        except psycopg.errors.AdminShutdown:
+            # A node that began to take over while the bookies were away deposes this one. A refused statement did not happen.
             assert time.monotonic() < deadline
     wait_for_copies(database, "SELECT count(*) FROM t", len(rows) + 1)
 
