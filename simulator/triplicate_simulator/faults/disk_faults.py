@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Iterator
 
+from triplicate.bookie.core.entry_log_format import SIZE, BlockType, EntryLogScanner, decode_run_table
+from triplicate.errors import CorruptionError
 from triplicate.sim.disk import SimulatedDisk
 from triplicate.sim.disk_image import Inode
 from triplicate_simulator.cluster.bookie_setup import JOURNAL_DIRECTORY, LEDGER_DIRECTORY, ledger_directories
@@ -19,6 +22,8 @@ ENTRY_LOG_SUFFIX = ".entries"
 JOURNAL_SUFFIX = ".journal"
 STRETCH_BYTES, STRETCH_STEP_BYTES = 24 * KIB, 300
 """A rotten stretch of an entry log, and the distance between its flipped bits: nearly every entry in it is hit."""
+ROTTEN_SHARE = 0.7
+"""Share of the entries of a disk that rot one by one."""
 GROUP_MAGIC = b"TPJG"
 """A group of a journal begins with this, at a multiple of a block. The file's number is 8 bytes behind it."""
 
@@ -180,6 +185,37 @@ def rot_stretch(disk: SimulatedDisk, rng: random.Random, prefix: str = LEDGER_DI
     for spot in spots:
         disk.flip_bit(path, spot, rng.randrange(8))
     return (path, spots[0]) if spots else None
+
+
+def rot_entries(disk: SimulatedDisk, rng: random.Random) -> tuple[str, int] | None:
+    """Flip a bit in most entries of all entry logs. Blocks have no checksum of their entries, so only digests show these.
+
+    Returns:
+        path and offset of the first bit, or None when there is no entry on the disk.
+    """
+    found = None
+    for path, inode in sorted(disk.names.live.items()):
+        if not (isinstance(inode, Inode) and path.startswith(LEDGER_DIRECTORY) and path.endswith(ENTRY_LOG_SUFFIX)):
+            continue
+        for spot in _entry_spots(path, bytes(inode.durable.data), rng):
+            if rng.random() < ROTTEN_SHARE and not inode.is_pending(spot):
+                disk.flip_bit(path, spot, rng.randrange(8))
+                found = found or (path, spot)
+    return found
+
+
+def _entry_spots(path: str, data: bytes, rng: random.Random) -> Iterator[int]:
+    """A place within each entry of a log, up to its first damaged block."""
+    scanner = EntryLogScanner(lambda size, offset: data[offset : offset + size], len(data), path)
+    try:
+        for info, table in scanner.scan():
+            if info.type is BlockType.RUN:
+                run = decode_run_table(info, table, path)
+                for number in range(info.count):
+                    offset, size = run.extent(number)
+                    yield info.body_offset + offset + SIZE.size + rng.randrange(size)
+    except CorruptionError:
+        return
 
 
 def inode_at(disk: SimulatedDisk, path: str) -> Inode:

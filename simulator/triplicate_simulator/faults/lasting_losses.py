@@ -11,7 +11,7 @@ import random
 
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
-from triplicate_simulator.faults.disk_faults import rot_stretch
+from triplicate_simulator.faults.disk_faults import rot_entries, rot_stretch
 from triplicate_simulator.faults.fault_kind import FaultTargets
 from triplicate_simulator.faults.storage_faults import wipe
 
@@ -20,6 +20,8 @@ PATIENCE_S = 30.0
 LOOK_S = 0.2
 STRETCHES = 3
 """Rotten stretches of entry logs of one loss."""
+ENTRIES_SHARE = 0.7
+"""Share of the rotten disks with damage that only digests show."""
 
 
 def draw_disks_lost(rng: random.Random, targets: FaultTargets, at_s: float) -> Fault | None:
@@ -60,33 +62,36 @@ def draw_copies_rot(rng: random.Random, targets: FaultTargets, at_s: float) -> F
     if targets.losses_max < 1:
         return None
     target, away = rng.sample(targets.bookies, 2)
-    return Fault("copies_rot", at_s, target, away, lasts_s=rng.choice([6.0, 10.0]))
+    lasts_s = rng.choice([6.0, 10.0])
+    options: dict[str, Value] = {"entries": random.Random(f"rotten entries {target} {at_s!r}").random() < ENTRIES_SHARE}
+    return Fault("copies_rot", at_s, target, away, lasts_s=lasts_s, options=options)
 
 
 async def rot_copies(context: RunContext, fault: Fault) -> None:
     """Flip bits in entry logs, and take a bookie away that shares ledgers. When it is back, the rotten disks are taken out for good.
 
-    With the option `stays` they are left to the scrubber of their bookie.
+    With the option `stays` they are left to the scrubber of their bookie. With `entries` only entries rot: their bookie answers with them.
     """
     if not await may_strike(context):
         return
     node, disk = context.cluster.bookies[fault.target], context.world.disk(fault.target)
     away = context.cluster.bookies[context.companion_of(node.name) or fault.other]
     rng = context.world.rng("rot", fault.target, fault.at_s)
-    places = [place for place in (rot_stretch(disk, rng) for _ in range(STRETCHES)) if place is not None]
+    rotten = [rot_entries(disk, rng)] if fault.options.get("entries") else [rot_stretch(disk, rng) for _ in range(STRETCHES)]
+    places = [place for place in rotten if place is not None]
     if not places:
         return
     node.excuse_failures()
     node.rotten = f"bit rot at {places[0]}"
     context.record_fault("copies_rot", node=node.name, places=" ".join(f"{path}:{offset}" for path, offset in places))
+    # A bookie answers from its memory while it can. A start lets it read what the disk has.
+    node.crash(keep_unsynced=True)
+    await node.restart()
     away.crash(keep_unsynced=True)
     await asyncio.sleep(fault.lasts_s)
     await away.restart()
     await asyncio.sleep(1.0)
     if fault.options.get("stays"):
-        # A bookie answers from its memory while it can. A start finds what the disk has.
-        node.crash(keep_unsynced=True)
-        await node.restart()
         return
     _lose(context, node.name, silent=False)
     context.note_loss()

@@ -87,7 +87,7 @@ def read_mutants(folder: Path, names: Sequence[str] = ()) -> list[Mutant]:
         names: only these.
 
     Raises:
-        ArgumentError: there is no such mutant. MutantMisfit: a file is no mutant.
+        ArgumentError: there is no such mutant. InvalidMutant: a file is no mutant.
     """
     mutants = [read_mutant(path) for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")]
     known = [mutant.name for mutant in mutants]
@@ -104,7 +104,7 @@ def read_mutant(path: Path) -> Mutant:
     """Read a mutant's description without importing it.
 
     Raises:
-        MutantMisfit: the docstring is missing, or a name in it is unknown.
+        InvalidMutant: the docstring is missing, or a name in it is unknown.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     docstring = ast.get_docstring(tree)
@@ -133,7 +133,7 @@ def apply_mutant(mutant: Mutant) -> None:
     """Break the code of this process.
 
     Raises:
-        MutantMisfit: the target does not exist.
+        InvalidMutant: the target does not exist.
     """
     spec = importlib.util.spec_from_file_location(f"mutant_{mutant.name}", mutant.path)
     if spec is None or spec.loader is None:
@@ -151,7 +151,7 @@ def patch(owner: object, attribute: str, replacement: object) -> None:
     """Replace an existing attribute.
 
     Raises:
-        MutantMisfit: it does not exist.
+        InvalidMutant: it does not exist.
     """
     if not hasattr(owner, attribute):
         raise InvalidMutant(f"the mutant no longer fits: {owner!r} has no {attribute!r}")

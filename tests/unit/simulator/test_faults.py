@@ -55,7 +55,7 @@ STRIKES: dict[str, list[Fault]] = {
         Fault("index_lost", 2.0, "bookie-2", lasts_s=0.2, options={"how": "gone", "tool": False, "crashes": True}),
     ],
     "disks_lost": [Fault("disks_lost", 2.0, "bookie-1", options={"others": "", "silent": False})],
-    "copies_rot": [Fault("copies_rot", 3.0, "bookie-1", "bookie-2", lasts_s=1.0)],
+    "copies_rot": [Fault("copies_rot", 3.0, "bookie-1", "bookie-2", lasts_s=1.0, options={"entries": True})],
     "disks_replaced": [Fault("disks_replaced", 2.0, "bookie-1", lasts_s=0.5, options={"silent": False, "unformatted": False})],
     "machines_away": [Fault("machines_away", 1.0, lasts_s=0.5, options={"left": 2, "silent": False})],
     "metadata_slow": [Fault("metadata_slow", 1.0, lasts_s=3.0, options={"factor": 50.0})],

@@ -182,7 +182,7 @@ class RepairWorkload(Workload):
             faults += [*_moments(rng, at_s), fault]
         if rots and faults and faults[-1].kind == "copies_rot" and rng.random() < 0.7:
             # No loss follows it, so that it may stay for the scrubber.
-            faults[-1] = replace(faults[-1], options={"stays": True})
+            faults[-1] = replace(faults[-1], options={**faults[-1].options, "stays": True})
         faults += [
             Fault("crash_at", at_s, Decommissioner.NAME, lasts_s=1.0, options={"point": rng.choice(DECOMMISSION_POINTS), "after": 0})
             for at_s in DECOMMISSIONS_S

@@ -7,6 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from triplicate.bookie.core.entry_log_format import EntryLogScanner, encode_run
+from triplicate.bookie.core.file_header import HEADER_BYTES
 from triplicate.sim.disk import SimulatedDisk
 from triplicate.sim.disk_image import Inode
 from triplicate.sim.recorder import Recorder
@@ -15,7 +17,7 @@ from triplicate_simulator import WORKLOADS, Fault, Plan, Result, run_seed
 from triplicate_simulator.checkers.history import History
 from triplicate_simulator.checkers.ledger_promises import Undeleted
 from triplicate_simulator.cluster.plan import Value
-from triplicate_simulator.faults.disk_faults import STRETCH_BYTES, STRETCH_STEP_BYTES, rot_stretch
+from triplicate_simulator.faults.disk_faults import STRETCH_BYTES, STRETCH_STEP_BYTES, rot_entries, rot_stretch
 from triplicate_simulator.workloads.ledger.ledger_model import LedgerModel
 
 DEFERRED = WORKLOADS["ledgers"].load_type(writers=("plain", "deferred"), pause_mean_s=0.2, zombie_share=0.0)
@@ -96,6 +98,29 @@ def test_a_stretch_that_a_write_is_about_to_put_right_does_not_rot() -> None:
 
 def test_where_there_is_no_entry_log_no_stretch_rots() -> None:
     assert rot_stretch(disk_with({"/data/ledgers/index": bytes(STRETCH_BYTES)}), random.Random(1)) is None
+
+
+def test_rotten_entries_leave_the_blocks_of_their_log_whole() -> None:
+    path, ids = "/data/ledgers/0000000000000001.entries", range(100)
+    head, body, _ = encode_run(1, 7, ids, [bytes(50)] * len(ids), HEADER_BYTES)
+    whole = bytes(HEADER_BYTES) + head + b"".join(body)
+    disk = disk_with({path: whole, "/data/ledgers/index": bytes(1000)})
+    found = rot_entries(disk, random.Random(1))
+    log = disk.names.live[path]
+    assert isinstance(log, Inode)
+    data = bytes(log.durable.data)
+    struck = [spot for spot, byte in enumerate(data) if byte != whole[spot]]
+    assert found == (path, struck[0])
+    assert len(ids) / 2 < len(struck) < len(ids)
+    scanner = EntryLogScanner(lambda size, offset: data[offset : offset + size], len(data), path)
+    ((run, _),) = scanner.scan()
+    table = scanner.run_table(run)
+    entries = [data[run.body_offset + offset :][4 : 4 + size] for offset, size in map(table.extent, ids)]
+    assert sum(entry != bytes(50) for entry in entries) == len(struck)
+
+
+def test_where_no_entry_is_stored_none_rots() -> None:
+    assert rot_entries(disk_with({"/data/ledgers/0000000000000001.entries": bytes(HEADER_BYTES)}), random.Random(1)) is None
 
 
 def test_a_return_in_time_does_not_bring_back_what_a_late_one_lost() -> None:
