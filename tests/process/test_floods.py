@@ -42,12 +42,17 @@ FIRST = {
     "node": struct.pack(">ii", 8, 80877103),
     "resp": client_hello(),
 }
+CONNECT_TIMEOUT_S = "60"
+"""On a slow machine an answer may take longer than the 5 s after which a client looks for another bookie, and here there is none."""
 PASSWORD = "correct horse battery staple"
 
 
 def append(up: Up) -> None:
     # Each of the three bookies must acknowledge, the attacked one too.
-    run("ledger", "append", "new", "x", "--ack-quorum", "3", TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE))
+    config = str(up.folder / CLIENT_FILE)
+    run(
+        "ledger", "append", "new", "x", "--ack-quorum", "3", TRIPLICATE_CONFIG=config, TRIPLICATE_CLIENT_CONNECT_TIMEOUT_S=CONNECT_TIMEOUT_S
+    )
 
 
 def select(up: Up) -> None:

@@ -46,8 +46,8 @@ def test_a_bookie_that_answers_late_but_in_time_keeps_its_place_and_sets_the_pac
             for _ in range(8):
                 await fill(writer)
                 assert adds(slow) - answered <= LIMITED.channel_window_entries
-                answered = adds(slow)
                 await asyncio.sleep(0.2)
+                answered = adds(slow)
                 slow.release()
                 await asyncio.sleep(0.02)
             assert (writer.ensemble_changes, writer.missing_bookies) == (0, ())
