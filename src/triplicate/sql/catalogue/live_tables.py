@@ -1,7 +1,8 @@
 """Tables of what a node does, and of what it reads elsewhere. Their rows are made for each statement that reads them.
 
 A statement gets them as a parameter: `triplicate_nodes` in its text becomes `triplicate_nodes($1)`, a table-valued function whose hidden
-last column is the rows as JSON. So a statement sees one state of them, by the rights of its role, on any connection.
+last column is the rows as JSON. So a statement sees one state of them, by the rights of its role, on any connection. See
+`triplicate.sql.pg.rewrite.live_uses` for clients, and `triplicate.sql.engine.live_parameters` for sessions of the process.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ LIVE_TABLES: dict[str, str] = {
 """Maps the name of each table to its columns, each with its type."""
 FUNCTIONS = frozenset(("triplicate_changes",))
 """The tables that are functions with arguments."""
+LIVE_ROWS_ON_THE_LOOP = 200
+"""Of more rows a thread makes the parameter."""
 _HIDDEN = "rows_of_the_statement"
 
 
@@ -94,7 +97,8 @@ class _LiveCursor:
 
     def Filter(self, has_rows: int, _text: str | None, values: Sequence[Any] | None) -> None:
         if not has_rows or not values:
-            raise SqlError("0A000", f"{self._name} can be read over PostgreSQL's protocol only, in a query's FROM")
+            where = "over PostgreSQL's protocol only, in a query's FROM" if self._name in FUNCTIONS else "in the FROM of a query only"
+            raise SqlError("0A000", f"{self._name} can be read {where}")
         self._rows = iter(json.loads(values[0]))
         self._number = 0
         self.Next()

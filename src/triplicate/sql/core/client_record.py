@@ -40,16 +40,16 @@ class ClientRecord:
         self.statement: Statement | str | None = None
         """The last one that began; of a session in this process its text, in SQLite's dialect."""
         self.began_s = now_s
-        """When it began."""
-        self.ended_s = now_s
-        """When the last one ended."""
+        """When it began, or when the client connected."""
+        self.ended_s: float | None = now_s
+        """When it ended; None while it runs. Its begin may have the same time, since the clock of an event loop stands still in a turn."""
 
     @property
     def is_running(self) -> bool:
         """Whether `statement` runs now."""
-        return self.began_s > self.ended_s
+        return self.ended_s is None
 
     @property
     def changed_s(self) -> float:
         """When a statement began or ended last."""
-        return max(self.began_s, self.ended_s)
+        return self.began_s if self.ended_s is None else self.ended_s

@@ -38,6 +38,13 @@ class DatabaseActivity:
         self._open: dict[int, EndedSession] = {}
         """The open sessions, by their identities."""
 
+    def live_source(self, table: str) -> LiveSource:
+        """The source of a live table's rows. Raises SqlError 0A000: this database has none."""
+        source = self.sources.get(table)
+        if source is None:
+            raise SqlError("0A000", f"{table} is not available on this node")
+        return source
+
     def add_session(self, session: EndedSession) -> None:
         self._open[id(session)] = session
 

@@ -79,7 +79,9 @@ class CountedStatement:
         if waits.writer_s or waits.log_s or waits.read_s:
             waits.clear()
         self.is_paused = False
-        self._began_s = waits.began_s = self._counts.record.began_s = self._counts.now()
+        record = self._counts.record
+        self._began_s = waits.began_s = record.began_s = self._counts.now()
+        record.ended_s = None
 
     def pause(self) -> None:
         """It has more rows, for which its caller has not asked yet."""

@@ -11,13 +11,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
+from triplicate.sql.catalogue.live_tables import LIVE_ROWS_ON_THE_LOOP, rows_parameter
 from triplicate.sql.core.audit import IN_PROCESS
 from triplicate.sql.core.interface import Column, Cursor, Prepared, Row, SchemaMoved, StatementKind, TransactionStatus
 from triplicate.sql.core.lexer import SqlDialect, split_statements
+from triplicate.sql.core.live_rows import LiveRequest
 from triplicate.sql.core.parameter_binding import Parameters, bound, check_text
 from triplicate.sql.core.schema_cache import SchemaCache
 from triplicate.sql.core.transaction_block import failed_transaction
 from triplicate.sql.engine.in_process_counts import CountedStatement, InProcessCounts
+from triplicate.sql.engine.live_parameters import live_query
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.engine.sql_database import SqlDatabase
 
@@ -155,6 +158,10 @@ class InProcessSession:
         values = bound(prepared.parameters, parameters)
         count = self._counts.begin(sql)
         try:
+            live = live_query(sql, len(values)) if prepared.kind is StatementKind.READ and not prepared.is_measured else None
+            if live is not None:
+                prepared, version = await self._prepare(live.sql)
+                values = (*values, *[await self._live_rows(table) for table in live.tables])
             cursor = await session.start(prepared, values, version)
         except SchemaMoved:
             raise  # It is run again.
@@ -187,6 +194,12 @@ class InProcessSession:
         if prepared.kind is not StatementKind.SCHEMA:
             known.remember(sql, prepared, version[0])
         return prepared, version
+
+    async def _live_rows(self, table: str) -> str:
+        """The parameter with the rows of a live table, as they are now, by the rights of the current role."""
+        session, activity = self._session, self._database.activity
+        rows = await activity.live_source(table)(LiveRequest((), session.roles.acting, session.access))
+        return rows_parameter(rows) if len(rows) <= LIVE_ROWS_ON_THE_LOOP else await session.offload(rows_parameter, rows)
 
     async def kind_of(self, sql: str) -> StatementKind:
         """The kind of a statement, which is not run. Raises SqlError: it is wrong."""

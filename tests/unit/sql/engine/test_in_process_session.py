@@ -167,6 +167,46 @@ def test_sessions_are_shown_with_their_statements_and_transactions(tmp_path: Pat
     session_of_a_leader(tmp_path, scene)
 
 
+def test_live_tables_are_read_by_their_names(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        other = await InProcessSession.open(await cluster.leader(), PreparedCache(), "app-b")
+        await other.execute("begin immediate")
+        sql = "select application, writer from triplicate_sessions where pid < ? and application = ?"
+        for state in ("holds", None):
+            assert (await session.execute(sql, (0, "app-b")))[1] == [("app-b", state)], "the rows are those of now"
+            await other.execute("rollback" if state else "select 1")
+        named = 'select a.pid = :pid from triplicate_sessions a left join "triplicate_locks" l on a.pid = l.pid where application = :name'
+        assert (await session.execute(named, {"pid": -2, "name": "app-b"}))[1] == [(1,)]
+        assert (await session.execute("select sum(calls) > 0, ?2 from Triplicate_Statements where ?1 = 5", (5, 6)))[1] == [(1, 6)]
+        for written in ("insert into t(a) select pid from triplicate_sessions", "select * from triplicate_changes"):
+            with pytest.raises(SqlError, match="can be read "):
+                await session.execute(written)
+        await other.close()
+
+    session_of_a_leader(tmp_path, scene)
+
+
+def test_a_live_table_without_a_source_is_named(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        del (await cluster.leader()).activity.sources["triplicate_locks"]
+        with pytest.raises(SqlError, match="triplicate_locks is not available on this node"):
+            await session.execute("select * from triplicate_locks")
+
+    session_of_a_leader(tmp_path, scene)
+
+
+def test_a_statement_that_begins_in_the_turn_of_the_one_before_is_shown_as_running(tmp_path: Path) -> None:
+    """The clock of an event loop stands still in a turn."""
+
+    async def scene(cluster: Cluster, session: InProcessSession) -> None:
+        now_s = session._counts.now()
+        session._counts.now = lambda: now_s
+        await session.execute("select 1")
+        assert (await session.execute("select state from triplicate_sessions"))[1] == [("active",)]
+
+    session_of_a_leader(tmp_path, scene)
+
+
 def test_a_text_that_is_no_statement_for_sqlite_is_refused(tmp_path: Path) -> None:
     async def scene(cluster: Cluster, session: InProcessSession) -> None:
         wrong: list[Any] = [None, b"select 1", 5, "select 1\0; drop table t"]

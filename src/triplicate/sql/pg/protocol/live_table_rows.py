@@ -6,14 +6,11 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from triplicate.errors import SqlError
 from triplicate.runtime import TaskScope, fail, resolve
-from triplicate.sql.catalogue.live_tables import rows_parameter
+from triplicate.sql.catalogue.live_tables import LIVE_ROWS_ON_THE_LOOP, rows_parameter
 from triplicate.sql.core.live_rows import LiveRequest, LiveRow
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.prepared_statements import Portal
-
-_ROWS_ON_THE_LOOP = 200
 
 
 class LiveTableRows:
@@ -31,12 +28,10 @@ class LiveTableRows:
         state = self._state
         found: list[str] = []
         for use in portal.statement.plan.live:
-            source = state.database.activity.sources.get(use.table)
-            if source is None:
-                raise SqlError("0A000", f"{use.table} is not available on this node")
+            source = state.database.activity.live_source(use.table)
             request = LiveRequest(use.values(portal.parameters), state.session.roles.acting, state.session.access)
             rows: Sequence[LiveRow] = await self._interruptible(source(request))
-            short = len(rows) <= _ROWS_ON_THE_LOOP
+            short = len(rows) <= LIVE_ROWS_ON_THE_LOOP
             found.append(rows_parameter(rows) if short else await state.session.offload(rows_parameter, rows))
         return found
 

@@ -22,6 +22,7 @@ class StatementWatch:
         record = self._record
         waits = self._waits
         portal.began_s = record.began_s = waits.began_s = self._now()
+        record.ended_s = None
         if waits.writer_s or waits.log_s or waits.read_s:
             waits.clear()
         record.statement = portal.statement.statement

@@ -14,6 +14,8 @@ import pytest
 from tests.unit.sql.cluster import SETTINGS
 from tests.unit.sql.pg.node_rig import ServedCluster, play_served
 from tests.waiting import eventually
+from triplicate.sql.pg.protocol.connection_state import ConnectionState
+from triplicate.sql.pg.protocol.statement_watch import StatementWatch
 
 
 async def rows(client: psycopg.AsyncConnection[Any], sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -43,6 +45,25 @@ def test_statements_are_counted_by_their_texts(tmp_path: Path) -> None:
         )
         assert calls == 4
         assert 0 < longest <= total
+
+    play_served(tmp_path, scene)
+
+
+def test_a_statement_that_begins_in_the_turn_of_the_one_before_is_active(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of an event loop stands still in a turn."""
+    started = StatementWatch.__init__
+
+    def stopped(watch: StatementWatch, state: ConnectionState) -> None:
+        started(watch, state)
+        watch._now = lambda: 5.0
+
+    monkeypatch.setattr(StatementWatch, "__init__", stopped)
+
+    async def scene(served: ServedCluster) -> None:
+        leader, _ = await served.leader()
+        client = await served.psycopg(leader)
+        await client.execute("SELECT 1")
+        assert await rows(client, "SELECT state FROM pg_stat_activity WHERE pid = %s", (client.info.backend_pid,)) == [("active",)]
 
     play_served(tmp_path, scene)
 
