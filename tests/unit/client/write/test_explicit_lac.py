@@ -47,9 +47,11 @@ def test_only_the_write_set_of_that_entry_is_sent_the_record() -> None:
         async with fake_cluster("abcde") as cluster, cluster.client(TELLING) as client, await client.create(**shape) as writer:  # type: ignore[arg-type]
             await writer.append_many([b"x"] * 4)
             ensemble = writer.metadata.last_segment.ensemble
-            await eventually(lambda: any(told(cluster).values()))
+            await eventually(lambda: all(told(cluster)[name][-1:] == [3] for name in ensemble[3:]))
             await asyncio.sleep(0.02)
-            assert told(cluster) == {name: [3] if name in (ensemble[3], ensemble[4]) else [] for name in "abcde"}
+            # On a slow machine the last entries are confirmed after a first record.
+            for name, sent in told(cluster).items():
+                assert all(name in (ensemble[entry_id], ensemble[(entry_id + 1) % 5]) for entry_id in sent)
 
     run(main())
 

@@ -16,7 +16,8 @@ HEAD = "/triplicate/" + "i" * 36 + "/logs/" + "l" * 255
 
 def test_the_largest_publishes_are_taken_by_a_server() -> None:
     async def body() -> None:
-        tree = await ZooKeeperTree.open(await fresh_servers(), real_host("test"))
+        # A slow server answers nothing for a second or two meanwhile; a session bears an eighth of its timeout.
+        tree = await ZooKeeperTree.open(await fresh_servers(), real_host("test"), session_timeout_s=30.0)
         try:
             for path in (HEAD, f"{HEAD}/pages/0000000001", LEDGER):
                 await tree.create(path, parents=True)
