@@ -284,7 +284,8 @@ def test_a_leader_that_only_its_clients_reach_gives_way(monkeypatch: pytest.Monk
             assert of.context.time() - cut_s < GIVES_WAY_S
             assert first.database is not None
             assert first.database.leader_hint is None, "it sends no client to itself"
-            await asyncio.sleep(3.0)
+            await asyncio.sleep(3.0)  # Its replica has given way, too.
+            assert first.database.leader_hint is None, "it sends no client to itself later either"
             first.reachable.set()
         assert await seen(of, await leader(of)) == 7
 

@@ -15,7 +15,7 @@ from tests.unit.kv.resp.resp_rig import Stand, play
 from tests.waiting import eventually
 
 CLIENTS = 4
-OPERATIONS = 600
+OPERATIONS = 1500
 
 
 async def work(stand: Stand, operations: int) -> Shared:
