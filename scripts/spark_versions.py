@@ -45,7 +45,7 @@ def run(version: str, limits: Path) -> int:
     if not python.exists():
         subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(environment)], check=True)
     install = [uv, "pip", "install", "--quiet", "--python", str(python), "--constraint", str(limits)]
-    subprocess.run([*install, f"pyspark=={version}", "--editable", f"{ROOT}[spark,zookeeper]", *TOOLS], check=True)
+    subprocess.run([*install, f"pyspark=={version}", "--editable", f"{ROOT}[spark,zookeeper,security]", *TOOLS], check=True)
     print(f"== PySpark {version}", flush=True)
     # PySpark 4.1 leaves its sockets to the garbage collector, which pytest would report as errors of an unrelated test.
     tolerant = ["-p", "no:unraisableexception", "-W", "ignore::ResourceWarning"]
