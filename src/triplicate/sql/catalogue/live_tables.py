@@ -8,7 +8,7 @@ last column is the rows as JSON. So a statement sees one state of them, by the r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import apsw
@@ -46,7 +46,7 @@ LIVE_TABLES: dict[str, str] = {
 """Maps the name of each table to its columns, each with its type."""
 FUNCTIONS = frozenset(("triplicate_changes",))
 """The tables that are functions with arguments."""
-LIVE_ROWS_ON_THE_LOOP = 200
+_ROWS_ON_THE_LOOP = 200
 """Of more rows a thread makes the parameter."""
 _HIDDEN = "rows_of_the_statement"
 
@@ -121,6 +121,6 @@ class _LiveCursor:
         self._row = None
 
 
-def rows_parameter(rows: Sequence[Row]) -> str:
-    """The value of the parameter with the rows of such a table."""
-    return json.dumps(rows)
+async def rows_parameter(rows: Sequence[Row], offload: Callable[..., Awaitable[str]]) -> str:
+    """The value of the parameter with the rows of such a table. `offload` runs a function in a thread."""
+    return json.dumps(rows) if len(rows) <= _ROWS_ON_THE_LOOP else await offload(json.dumps, rows)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
-from triplicate.sql.catalogue.live_tables import LIVE_ROWS_ON_THE_LOOP, rows_parameter
+from triplicate.sql.catalogue.live_tables import rows_parameter
 from triplicate.sql.core.audit import IN_PROCESS
 from triplicate.sql.core.interface import Column, Cursor, Prepared, Row, SchemaMoved, StatementKind, TransactionStatus
 from triplicate.sql.core.lexer import SqlDialect, split_statements
@@ -199,7 +199,7 @@ class InProcessSession:
         """The parameter with the rows of a live table, as they are now, by the rights of the current role."""
         session, activity = self._session, self._database.activity
         rows = await activity.live_source(table)(LiveRequest((), session.roles.acting, session.access))
-        return rows_parameter(rows) if len(rows) <= LIVE_ROWS_ON_THE_LOOP else await session.offload(rows_parameter, rows)
+        return await rows_parameter(rows, session.offload)
 
     async def kind_of(self, sql: str) -> StatementKind:
         """The kind of a statement, which is not run. Raises SqlError: it is wrong."""

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from triplicate.runtime import TaskScope, fail, resolve
-from triplicate.sql.catalogue.live_tables import LIVE_ROWS_ON_THE_LOOP, rows_parameter
+from triplicate.sql.catalogue.live_tables import rows_parameter
 from triplicate.sql.core.live_rows import LiveRequest, LiveRow
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.prepared_statements import Portal
@@ -31,8 +31,7 @@ class LiveTableRows:
             source = state.database.activity.live_source(use.table)
             request = LiveRequest(use.values(portal.parameters), state.session.roles.acting, state.session.access)
             rows: Sequence[LiveRow] = await self._interruptible(source(request))
-            short = len(rows) <= LIVE_ROWS_ON_THE_LOOP
-            found.append(rows_parameter(rows) if short else await state.session.offload(rows_parameter, rows))
+            found.append(await rows_parameter(rows, state.session.offload))
         return found
 
     async def _interruptible(self, work: Coroutine[Any, Any, Sequence[LiveRow]]) -> Sequence[LiveRow]:
