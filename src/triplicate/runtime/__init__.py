@@ -30,6 +30,7 @@ from triplicate.runtime.progress_watch import ProgressWatch
 from triplicate.runtime.rate_limiter import RateLimiter
 from triplicate.runtime.real import addresses_of, no_trace, real_host
 from triplicate.runtime.task_scope import TaskScope, deadline_after, first_of, map_bounded, shielded, sleep, sleep_until, timeout_at
+from triplicate.runtime.transports import close_transport
 from triplicate.runtime.uninterrupted import UninterruptedFuture
 from triplicate.runtime.unsynced_disk import UnsyncedDisk
 from triplicate.runtime.window import AdmissionWindow
@@ -69,6 +70,7 @@ __all__ = [
     "Worker",
     "WorkerPool",
     "addresses_of",
+    "close_transport",
     "collect_garbage_seldom",
     "deadline_after",
     "fail",

@@ -16,7 +16,7 @@ import uvloop
 from tests.certificates import CertificateFolder
 from tests.tls_flight import TlsFlight, raw_socket
 from tests.waiting import LIMIT_S, PLAY_LIMIT_S, eventually
-from triplicate.runtime import HeldBytes, Host, real_host
+from triplicate.runtime import HeldBytes, Host, close_transport, real_host
 from triplicate.security import ClientCertificates, TlsIdentity
 
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
@@ -97,7 +97,7 @@ async def accepted(host: Host) -> AsyncIterator[tuple[Side, socket.socket]]:
             await eventually(lambda: bool(sides) and sides[0].plain is not None)
             yield sides[0], near
             for transport in (sides[0].protected, sides[0].plain):
-                if transport is not None:
+                if transport is not None and not transport.is_closing():
                     transport.abort()
             await asyncio.sleep(0)
     finally:
@@ -250,5 +250,46 @@ def test_a_handshake_over_a_connection_that_has_ended_fails_at_once(tmp_path: Pa
             async with asyncio.timeout(LIMIT_S):
                 with pytest.raises(ConnectionResetError, match="closed before the TLS handshake"):
                     await far.protect(host, server, None)
+
+    run(body, loop)
+
+
+@on_both_loops
+@with_both_versions
+@pytest.mark.parametrize("waiting", [b"", b"y" * 70_000], ids=["nothing waits", "bytes wait"])
+def test_a_connection_that_the_peer_ended_while_it_was_paused_closes(
+    tmp_path: Path, waiting: bytes, version: ssl.TLSVersion, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def body(host: Host) -> None:
+        server, client = contexts(tmp_path, host, version)
+        async with accepted(host) as (far, near):
+            flight = TlsFlight(near, client, "localhost")
+            protected, _ = await asyncio.gather(far.protect(host, server, None), flight.shake_hands())
+            protected.pause_reading()
+            if waiting:
+                await flight.send(waiting)
+            near.shutdown(socket.SHUT_WR)
+            # asyncio shows the end nowhere as long as the connection is paused; these turns of the loop are enough to process it.
+            await asyncio.sleep(0.05)
+            close_transport(protected)
+            await eventually(lambda: "loss" in far.heard)
+
+    run(body, loop)
+
+
+@on_both_loops
+def test_what_was_written_before_a_close_arrives(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def body(host: Host) -> None:
+        async with accepted(host) as (far, near):
+            assert far.plain is not None
+            far.plain.pause_reading()
+            far.plain.write(b"z" * 10_000_000)
+            close_transport(far.plain)
+            close_transport(far.plain)
+            received = 0
+            while chunk := await asyncio.get_running_loop().sock_recv(near, 1 << 20):
+                received += len(chunk)
+            assert received == 10_000_000
+            await eventually(lambda: "loss" in far.heard)
 
     run(body, loop)

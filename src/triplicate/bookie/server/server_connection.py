@@ -15,7 +15,7 @@ from triplicate.bookie.server.request_processor import RequestProcessor, is_jour
 from triplicate.bookie.server.standing import Standing
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError
-from triplicate.runtime import Host, TaskScope
+from triplicate.runtime import Host, TaskScope, close_transport
 from triplicate.security import PeerCertificate, Rights, peer_certificate
 from triplicate.wire import (
     AddRequest,
@@ -343,4 +343,4 @@ class ServerConnection(asyncio.Protocol):
     def close(self) -> None:
         """End the connection."""
         if self._transport is not None:
-            self._transport.close()
+            close_transport(self._transport)

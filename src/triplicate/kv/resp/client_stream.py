@@ -11,7 +11,7 @@ from typing import cast
 
 from triplicate.kv.resp.core.replies import ReplyWriter
 from triplicate.kv.resp.core.resp_requests import RequestBuffer, WordLimits
-from triplicate.runtime import Clock, HeldBytes, Network, ProgressWatch, resolve
+from triplicate.runtime import Clock, HeldBytes, Network, ProgressWatch, close_transport, resolve
 
 OUT_BUFFER_BYTES = 64 * 1024
 """Replies are collected up to this number of bytes before they are written to the socket."""
@@ -203,6 +203,6 @@ class ClientStream(asyncio.Protocol):
         if self._transport is not None and not self._is_closed:
             self._is_closed = True
             has_unsent = not self.is_lost and self._transport.get_write_buffer_size() > 0
-            self._transport.close()
+            close_transport(self._transport)
             if has_unsent:
                 self._sending.start()

@@ -396,6 +396,24 @@ def test_a_bookie_that_ends_during_a_handshake_leaves_no_connection(
     run_door(tmp_path, body, loop=loop, tls="required", authentication_timeout_s=60.0)
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_paused_connection_that_the_client_has_ended_goes_with_the_bookie(
+    tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def body(rig: DoorRig) -> None:
+        client = await rig.connect_tls()
+        assert (await client.read(5, 0)).status is Status.NO_LEDGER
+        (connection,) = rig.bookie.connections
+        connection.pause_frames()
+        client.transport.abort()
+        # asyncio shows the end nowhere as long as the connection is paused; these turns of the loop are enough to process it.
+        await asyncio.sleep(0.05)
+        await rig.bookie.stop()
+        await eventually(lambda: connection.is_gone)
+
+    run_door(tmp_path, body, loop=loop, tls="required")
+
+
 def test_a_renewed_certificate_is_shown_without_a_restart(tmp_path: Path) -> None:
     async def body(rig: DoorRig) -> None:
         async def serial() -> object:

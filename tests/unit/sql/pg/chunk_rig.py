@@ -52,6 +52,9 @@ class ChunkTransport(asyncio.Transport):
         assert not self.reads
         self.reads = True
 
+    def is_reading(self) -> bool:
+        return self.reads
+
     def get_write_buffer_size(self) -> int:
         return self.unsent
 

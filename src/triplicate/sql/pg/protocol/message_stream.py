@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import NamedTuple, cast
 
 from triplicate.errors import ProtocolError
-from triplicate.runtime import Clock, Network, ProgressWatch, resolve
+from triplicate.runtime import Clock, Network, ProgressWatch, close_transport, resolve
 from triplicate.sql.pg.protocol.login_messages import ENCRYPTION_ACCEPTED
 from triplicate.sql.pg.protocol.rounds import RoundBuffer
 from triplicate.sql.pg.protocol.wire import Startup
@@ -79,6 +79,8 @@ class MessageStream(asyncio.Protocol):
         self._on_open(self)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_closed:
+            return
         self._buffer.feed(data)
         self._received_chunks += 1
         if self.on_input is not None:
@@ -309,6 +311,6 @@ class MessageStream(asyncio.Protocol):
         if self._transport is not None and not self._is_closed:
             self._is_closed = True
             has_unsent = not self.is_lost and self._transport.get_write_buffer_size() > 0
-            self._transport.close()
+            close_transport(self._transport)
             if has_unsent:
                 self._sending.start()

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.sql.pg.chunk_rig import ChunkTransport
 from tests.unit.sql.pg.login_rig import Door, run_door, startup
 from tests.unit.sql.pg.raw_client import RawClient, query
 from tests.unit.sql.pg.server_rig import Served, run
 from tests.waiting import eventually
+from triplicate.runtime import real_host
 from triplicate.sql.pg import ServerLimits
+from triplicate.sql.pg.protocol.message_stream import IN_BUFFER_BYTES, MessageStream
 
 LIMITS = ServerLimits(client_stall_s=0.3)
 SERIES = "with recursive s(v) as (select 1 union all select v + 1 from s where v < 5000) select v, printf('%200s', 'x') from s"
@@ -103,3 +106,20 @@ def test_statements_of_a_client_with_tls_that_sends_faster_than_it_is_served_are
         client.close()
 
     run_door(tmp_path, body)
+
+
+def test_a_paused_connection_is_read_again_before_it_is_closed() -> None:
+    """asyncio ignores the close of a paused connection whose client has ended TLS."""
+
+    async def body() -> None:
+        stream = MessageStream(1 << 24, 10.0, real_host("test").clock, lambda stream: None)
+        transport = ChunkTransport()
+        stream.connection_made(transport)
+        stream.data_received(query("select 1") * (IN_BUFFER_BYTES // 10))
+        assert not transport.reads
+        stream.close()
+        assert (transport.reads, transport.is_closed) == (True, True)
+        stream.data_received(b"what waited meanwhile" * IN_BUFFER_BYTES)
+        assert transport.reads, "it is ignored, and does not pause the connection again"
+
+    asyncio.run(body())
