@@ -298,8 +298,7 @@ def test_segments_roll_by_age_if_they_hold_records() -> None:
             await asyncio.sleep(0.12)
             assert writer.rolls == 0
             await writer.append(b"a")
-            await asyncio.sleep(0.12)
-            assert writer.rolls == 1
+            await eventually(lambda: writer.rolls == 1)
             assert await writer.append(b"b") == 1
         assert await read_values(logs, "l", 0, 2) == [b"a", b"b"]
 
