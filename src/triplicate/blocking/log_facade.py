@@ -330,6 +330,13 @@ class BlockingLogs:
         """
         return self._loop.call(self._logs.written_end(name))
 
+    def acknowledged_end(self, name: str) -> int:
+        """Wait until every record acknowledged before this call can be read. Returns the offset after the last one that can be.
+
+        See `Logs.acknowledged_end`.
+        """
+        return self._loop.call(self._logs.acknowledged_end(name))
+
     def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.
 

@@ -21,7 +21,7 @@ from triplicate.log.reading.log_record import LogRecord
 from triplicate.log.reading.range_reader import RangeReader
 from triplicate.log.reading.record_reader import LogRecords
 from triplicate.log.reading.seek import Seek
-from triplicate.log.reading.written_end import find_written_end
+from triplicate.log.reading.written_end import await_acknowledged, find_written_end
 from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.store.log_encryption import LogEncryption
@@ -94,6 +94,17 @@ class ReadableLogs:
             NoSuchLog. ReadFailed: too few bookies answer. ConnectionLost: the metadata store is away.
         """
         return await find_written_end(self.client, self._store, self.settings, name)
+
+    async def acknowledged_end(self, name: str) -> int:
+        """Wait until every record acknowledged before this call can be read. Returns the offset after the last one that can be.
+
+        It waits for the no-op of an idle writer, and where the writer is gone for the next one, up to 15 s: nobody else makes the last
+        records readable. After that it returns the end without them.
+
+        Raises:
+            ReadFailed: a living writer has not made its records readable within 60 s. Also the errors of `written_end`.
+        """
+        return await await_acknowledged(self.client, self._store, self.settings, name)
 
     async def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.

@@ -288,7 +288,7 @@ def snapshot(metadata: str | None, name: str, timeout_s: float, as_json: bool) -
     async def work(client: Client) -> None:
         info = await database_info(client, name)
         logs = Logs(client, client_settings(LogClientSettings))
-        made = await request_snapshot(logs.snapshots(info.log), await logs.end_offset(info.log), timeout_s)
+        made = await request_snapshot(logs.snapshots(info.log), await logs.acknowledged_end(info.log), timeout_s)
         if made is None and not timeout_s:
             remarks.print(f"a snapshot of database {name} is requested")
         elif made is None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from triplicate.errors import FormatError, NoSuchLedger, NotKept, OffsetTruncated, SnapshotDamaged
 from triplicate.log import LogEntry, Logs, LogSnapshots, Snapshot
-from triplicate.runtime import Host, Worker, fault_point, shielded, sleep
+from triplicate.runtime import Host, Worker, fault_point, shielded
 from triplicate.sql.backup.core.record_file import BatchFrame
 from triplicate.sql.backup.core.target import AtPosition, AtTime, Target, TargetSearch, time_text
 from triplicate.sql.backup.work_file import WorkFile, WorkFileState
@@ -25,8 +25,6 @@ Made = TypeVar("Made")
 
 ATTEMPTS = 3
 """How often a copy is begun again when the snapshot or the log that it reads was truncated meanwhile."""
-SETTLE_S = 0.2
-"""An idle leader makes its last record readable for others within this time: a quarter of it is the longest wait of its no-op."""
 READ_LIMIT_S = 60.0
 """How long the next record before the end of the log may take."""
 APPLY_ENTRIES = 1000
@@ -111,15 +109,16 @@ class PastCopies:
         A time resolves to the last record whose log time is not later.
 
         Raises:
-            NotKept: it lies before what is kept, or beyond the end.
+            NotKept: it lies before what is kept, or beyond the end. Also the errors of `Logs.acknowledged_end`.
         """
         return await self._repeated(lambda: self._resolve(target))
 
     async def _resolve(self, target: Target | None) -> int:
         kept = await self.kept()
         if not isinstance(target, AtPosition) or target.position > kept.end:
-            await sleep(self._host.clock, SETTLE_S)
+            acknowledged = await self._logs.acknowledged_end(self._source.log)
             kept = await self.kept()
+            kept = replace(kept, end=max(kept.end, acknowledged))
         if target is None:
             return kept.end
         if isinstance(target, AtPosition):

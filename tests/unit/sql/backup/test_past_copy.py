@@ -10,6 +10,7 @@ from tests.unit.sql.backup.past_rig import STATEMENTS, content_of, past_of, writ
 from tests.unit.sql.cluster import Cluster, play, run
 from tests.unit.sql.snapshot_rig import door_of, filled, leader_log, make_snapshots, snapshots_listed, truncate
 from triplicate.errors import NotKept
+from triplicate.log.writing.idle_noop_timer import IdleNoopTimer
 from triplicate.sql import decode_header
 from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction
 
@@ -89,5 +90,28 @@ def test_a_time_leads_to_the_last_transaction_that_is_not_later(tmp_path: Path) 
         assert content_of(path) == history.moments[sum(time <= times[2] for time in times) - 1].content
         with pytest.raises(NotKept, match="lies ahead"):
             await past.resolve(AtTime(2**42))
+
+    play(tmp_path / "nodes", scene)
+
+
+def test_a_copy_has_what_was_acknowledged_however_late_the_leader_makes_it_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait_long(timer: IdleNoopTimer, longest_s: float) -> None:
+        timer._usual_s = 1.0
+
+    monkeypatch.setattr(IdleNoopTimer, "wait_for_entries", wait_long)
+
+    async def scene(cluster: Cluster) -> None:
+        history = await written(await cluster.leader())
+        last = history.moments[-1]
+        past = await past_of(cluster)
+        state = await past.make(None, str(tmp_path / "end.db"))
+        assert (state.position, content_of(tmp_path / "end.db")) == (last.position, last.content)
+        session = await (await cluster.leader()).session()
+        await run(session, "insert into t(v) values('late')")
+        await session.close()
+        now_ms = cluster.client("clock").host.clock.wall_us() // 1000
+        assert await past.resolve(AtTime(now_ms)) == last.position + 1
 
     play(tmp_path / "nodes", scene)
