@@ -121,7 +121,7 @@ def test_without_hedging_the_answer_is_waited_for() -> None:
 @pytest.mark.parametrize("way", ["range", "batch", "single entries"])
 def test_a_reading_that_was_given_up_asks_nobody_else(way: str) -> None:
     async def main() -> None:
-        settings = SINGLE if way == "single entries" else PATIENT
+        settings = replace(SINGLE if way == "single entries" else PATIENT, hedge_read_s=0.25)
         async with fake_cluster("abc") as cluster, cluster.client(settings) as client:
             writer = await written(client)
             await writer.close()
@@ -139,10 +139,10 @@ def test_a_reading_that_was_given_up_asks_nobody_else(way: str) -> None:
             async with asyncio.timeout(LIMIT_S):
                 await eventually(lambda: bool(asked()))
             first = asked()
-            assert len(first) == 1
+            assert len(first) < 3
             reading.cancel()
             await asyncio.wait([reading])
-            await asyncio.sleep(4 * PATIENT.hedge_read_s)
+            await asyncio.sleep(2 * settings.hedge_read_s)
             assert asked() == first
 
     run(main())

@@ -246,7 +246,7 @@ def test_a_candidate_that_could_not_lead_deposes_no_silent_leader(monkeypatch: p
 
         candidate = election(stage.host, second, "m1", gone=gone, could_lead=could_lead)
         running = asyncio.get_running_loop().create_task(candidate.elected(lambda: 10))
-        await eventually(lambda: retracted == 2)
+        await eventually(lambda: retracted >= 2)
         assert asked - retracted <= 1, "once in each silence"
         assert await leader_of(first, PATH) == Candidate("m0", "m0:1", 9)
         reached[0] = True

@@ -349,11 +349,11 @@ def test_nothing_new_in_time_is_none_and_what_was_learnt_stays() -> None:
 
 def test_that_nobody_answers_is_not_that_there_is_nothing_new() -> None:
     async def main() -> None:
-        async with one_entry(QUICK) as (cluster, _writer, reader):
+        async with one_entry(replace(QUICK, read_timeout_s=0.2)) as (cluster, _writer, reader):
             for bookie in cluster.bookies.values():
                 bookie.when(object, "drop")
             with pytest.raises(ReadFailed, match="entry 0"):
-                await reader.wait_for_entry(0, 0.6)
+                await reader.wait_for_entry(0, 2.0)
 
     run(main())
 

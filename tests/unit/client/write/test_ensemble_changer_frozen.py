@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -55,9 +56,12 @@ def test_a_frozen_writer_resumes_a_bookie_that_is_back() -> None:
             await writer.append(b"0")
             await eventually(lambda: bool(cluster.told("client.bookie_failed")))
             cluster[slow].obey()
-            await eventually(lambda: bool(cluster.told("client.bookie_back")))
-            assert await writer.append(b"1") == 1
-            await eventually(lambda: slow in cluster.holders(writer.ledger_id, 1))
+            # The writer may have tried it once more while it still refused, and then leaves it alone for a moment.
+            last = 0
+            while slow not in cluster.holders(writer.ledger_id, last):
+                last = await writer.append(b"x")
+                await asyncio.sleep(0.02)
+            assert cluster.told("client.bookie_back")
             assert writer.ensemble_changes == 0
 
     run(main())

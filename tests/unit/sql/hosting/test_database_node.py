@@ -211,12 +211,14 @@ def test_a_log_that_no_copy_can_follow_is_not_replayed_for_ever(tmp_path: Path) 
             await run(await cluster.database("n1").session(), "select 1")
 
         path = tmp_path / "n1" / "databases"
-        while cluster.nodes["n1"].databases.hosted["db"].role is not Role.DIVERGED:
+        hosted = cluster.nodes["n1"].databases.hosted["db"]
+        while not (hosted.role is Role.DIVERGED and (path / ".db.aside-1").exists()):
             # The leader learns of the other writer from an append, which a read needs once its lease is over.
             await state_of(read())
             await asyncio.sleep(0.005)
+            hosted = cluster.nodes["n1"].databases.hosted["db"]
         await asyncio.sleep(1.0)
-        hosted = cluster.nodes["n1"].databases.hosted["db"]
+        assert cluster.nodes["n1"].databases.hosted["db"] is hosted
         assert hosted.role is Role.DIVERGED
         assert sorted(one.name for one in path.iterdir()) == [".db.aside-1", "db"]
         assert await state_of(cluster.database("n1").session()) == "58000"
