@@ -172,8 +172,8 @@ FACADES = (
         imports=("from triplicate.blocking.iterators import RecordBatches",),
     ),
     Facade(
-        "log_facade",
-        "Logs without `await`.",
+        "log_writing_facade",
+        "Writers of logs without `await`.",
         (
             Twin(
                 "log:LogWriter",
@@ -183,6 +183,20 @@ FACADES = (
                 properties=("next_offset", "acknowledged_offset", "ledger_id", "is_reduced", "failure"),
                 left_out={"append_numbered": "`LogProducer.append` calls it"},
             ),
+            Twin(
+                "log:StagingWriter",
+                "BlockingStagingWriter",
+                "writer",
+                "`StagingWriter` without `await`.",
+                properties=("records",),
+            ),
+        ),
+        imports=("from triplicate.blocking.record_facade import BlockingLogProducer",),
+    ),
+    Facade(
+        "log_facade",
+        "Logs without `await`.",
+        (
             Twin(
                 "log:LogReader",
                 "BlockingLogReader",
@@ -203,13 +217,6 @@ FACADES = (
                 },
                 closes="aclose",
                 iterator="batched",
-            ),
-            Twin(
-                "log:StagingWriter",
-                "BlockingStagingWriter",
-                "writer",
-                "`StagingWriter` without `await`.",
-                properties=("records",),
             ),
             Twin(
                 "log:Logs",
@@ -238,6 +245,7 @@ FACADES = (
         ),
         imports=(
             "from triplicate.blocking.iterators import EntryBatches",
+            "from triplicate.blocking.log_writing_facade import BlockingLogWriter, BlockingStagingWriter",
             "from triplicate.blocking.record_facade import BlockingBackwardReader, BlockingLogConsumer, BlockingLogProducer",
             "from triplicate.blocking.record_facade import BlockingLogRecords",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.blocking.log_facade import BlockingStagingWriter
+from triplicate.blocking.log_writing_facade import BlockingStagingWriter
 
 TESTS = ["tests/unit/spark/logs/test_writing.py::test_a_task_that_fails_deletes_its_ledger"]
 

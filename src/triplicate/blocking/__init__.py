@@ -22,14 +22,8 @@ if TYPE_CHECKING:
     from triplicate.blocking.blocking_store import BlockingStore, key_value
     from triplicate.blocking.database_facade import BlockingDatabases
     from triplicate.blocking.embedded_facade import BlockingTransaction
-    from triplicate.blocking.log_facade import (
-        BlockingLog,
-        BlockingLogReader,
-        BlockingLogs,
-        BlockingLogWriter,
-        BlockingRangeReader,
-        BlockingStagingWriter,
-    )
+    from triplicate.blocking.log_facade import BlockingLog, BlockingLogReader, BlockingLogs, BlockingRangeReader
+    from triplicate.blocking.log_writing_facade import BlockingLogWriter, BlockingStagingWriter
     from triplicate.blocking.record_facade import BlockingBackwardReader, BlockingLogConsumer, BlockingLogProducer, BlockingLogRecords
     from triplicate.blocking.store_facade import BlockingStores, StoreMethods
 
@@ -69,7 +63,8 @@ _LAZY_EXPORTS = {
     "blocking_store": ("BlockingStore", "key_value"),
     "embedded_facade": ("BlockingTransaction",),
     "database_facade": ("BlockingDatabases",),
-    "log_facade": ("BlockingLog", "BlockingLogReader", "BlockingLogWriter", "BlockingLogs", "BlockingRangeReader", "BlockingStagingWriter"),
+    "log_facade": ("BlockingLog", "BlockingLogReader", "BlockingLogs", "BlockingRangeReader"),
+    "log_writing_facade": ("BlockingLogWriter", "BlockingStagingWriter"),
     "store_facade": ("BlockingStores", "StoreMethods"),
     "record_facade": ("BlockingBackwardReader", "BlockingLogConsumer", "BlockingLogProducer", "BlockingLogRecords"),
 }

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from triplicate.blocking.iterators import EntryBatches
+from triplicate.blocking.log_writing_facade import BlockingLogWriter, BlockingStagingWriter
 from triplicate.blocking.record_facade import BlockingBackwardReader, BlockingLogConsumer, BlockingLogProducer, BlockingLogRecords
 from triplicate.log import EARLIEST, LATEST, USER
 
 if TYPE_CHECKING:
-    import concurrent.futures
     from collections.abc import Mapping, Sequence
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Self
 
     from triplicate.blocking.background_loop import BackgroundLoop
     from triplicate.log import (
-        Buffer,
-        Columns,
         ConsumerInfo,
         Examination,
         Head,
@@ -29,143 +27,17 @@ if TYPE_CHECKING:
         Logs,
         LogSegment,
         LogSettings,
-        LogWriter,
         OffsetRange,
         Owner,
         Position,
-        Producer,
         PublisherState,
         PublishResult,
         Purpose,
         RangeReader,
-        RecordHeaders,
         RewriteResult,
         StagedLedger,
         StagingOrigin,
-        StagingWriter,
     )
-
-
-class BlockingLogWriter:
-    """`LogWriter` without `await`."""
-
-    def __init__(self, loop: BackgroundLoop, writer: LogWriter) -> None:
-        self._loop = loop
-        self._writer = writer
-
-    @property
-    def next_offset(self) -> int:
-        """Offset of the next record to be accepted, unless publishers' records come before it. See `LogWriter.next_offset`."""
-        return self._writer.next_offset
-
-    @property
-    def acknowledged_offset(self) -> int:
-        """Offset after the last acknowledged record. See `LogWriter.acknowledged_offset`."""
-        return self._writer.acknowledged_offset
-
-    @property
-    def ledger_id(self) -> int:
-        """The open segment's ledger. See `LogWriter.ledger_id`."""
-        return self._writer.ledger_id
-
-    @property
-    def is_reduced(self) -> bool:
-        """Whether the open segment has fewer copies than the log asks for, because bookies are short. See `LogWriter.is_reduced`."""
-        return self._writer.is_reduced
-
-    @property
-    def failure(self) -> BaseException | None:
-        """Why it stopped, or None while it works. See `LogWriter.failure`."""
-        return self._writer.failure
-
-    def append(
-        self, value: Buffer | None, *, key: Buffer | None = None, timestamp_us: int | None = None, headers: RecordHeaders | None = None
-    ) -> int:
-        """Append one record; records that are appended at about the same time share an entry. Returns its offset once acknowledged.
-
-        See `LogWriter.append`.
-        """
-        return self._loop.call(self._writer.append(value, key=key, timestamp_us=timestamp_us, headers=headers))
-
-    def producer(self, name: str, *, epoch: int = 0) -> BlockingLogProducer:
-        """A producer, which names its records by sequence numbers: one that is appended again is there once. See `LogWriter.producer`."""
-        return BlockingLogProducer(self._loop, self._loop.call(self._writer.producer(name, epoch=epoch)))
-
-    def append_many(
-        self,
-        values: Sequence[Buffer | None],
-        *,
-        keys: Sequence[Buffer | None] | None = None,
-        timestamps_us: Sequence[int] | None = None,
-        headers: Sequence[RecordHeaders] | None = None,
-    ) -> Sequence[int]:
-        """Append records in order, in as many entries as they need. Returns their offsets once all are acknowledged.
-
-        See `LogWriter.append_many`.
-        """
-        return self._loop.call(self._writer.append_many(values, keys=keys, timestamps_us=timestamps_us, headers=headers))
-
-    def append_entry(
-        self,
-        values: Sequence[Buffer | None],
-        *,
-        preamble: Buffer | None = None,
-        keys: Sequence[Buffer | None] | None = None,
-        timestamps_us: Sequence[int] | None = None,
-        headers: Sequence[RecordHeaders] | None = None,
-        transaction_ids: Sequence[int] | None = None,
-    ) -> range:
-        """Append records as exactly one entry of the ledger; waits for room. Returns their offsets once acknowledged.
-
-        See `LogWriter.append_entry`.
-        """
-        return self._loop.call(
-            self._writer.append_entry(
-                values, preamble=preamble, keys=keys, timestamps_us=timestamps_us, headers=headers, transaction_ids=transaction_ids
-            )
-        )
-
-    def append_entry_nowait(
-        self,
-        values: Sequence[Buffer | None],
-        *,
-        preamble: Buffer | None = None,
-        keys: Sequence[Buffer | None] | None = None,
-        timestamps_us: Sequence[int] | None = None,
-        headers: Sequence[RecordHeaders] | None = None,
-        transaction_ids: Sequence[int] | None = None,
-    ) -> concurrent.futures.Future[range]:
-        """As `append_entry`, without waiting for room: the future becomes the offsets. See `LogWriter.append_entry_nowait`."""
-        return self._loop.start(
-            lambda: self._writer.append_entry_nowait(
-                values, preamble=preamble, keys=keys, timestamps_us=timestamps_us, headers=headers, transaction_ids=transaction_ids
-            )
-        )
-
-    def noop(self) -> None:
-        """Append a control record that carries nothing and wait for it. See `LogWriter.noop`."""
-        self._loop.call(self._writer.noop())
-
-    def control(self, kind: str, fields: Mapping[str, Any] | None = None) -> None:
-        """Append a control record as an entry of its own and wait for it; it has no offset. See `LogWriter.control`."""
-        self._loop.call(self._writer.control(kind, fields))
-
-    def close(self) -> None:
-        """Wait until everything is acknowledged, close the segment and give the log up. Idempotent. See `LogWriter.close`."""
-        self._loop.call(self._writer.close())
-
-    def abandon(self) -> None:
-        """Stop at once without closing the segment, as after an unknown outcome: the next take-over decides what it holds. Idempotent.
-
-        See `LogWriter.abandon`.
-        """
-        self._loop.call(self._writer.abandon())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._loop.call(self._writer.__aexit__(kind, error, trace))
 
 
 class BlockingLogReader:
@@ -242,54 +114,6 @@ class BlockingRangeReader:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._loop.call(self._reader.__aexit__(kind, error, trace))
-
-
-class BlockingStagingWriter:
-    """`StagingWriter` without `await`."""
-
-    def __init__(self, loop: BackgroundLoop, writer: StagingWriter) -> None:
-        self._loop = loop
-        self._writer = writer
-
-    @property
-    def records(self) -> int:
-        """Records appended so far. See `StagingWriter.records`."""
-        return self._writer.records
-
-    def append_many(
-        self,
-        values: Sequence[Buffer | None],
-        *,
-        keys: Sequence[Buffer | None] | None = None,
-        timestamps_us: Sequence[int] | None = None,
-        headers: Sequence[RecordHeaders] | None = None,
-    ) -> None:
-        """Append records in order, in as many entries as they need. Returns when they are sent; `seal` waits for their acknowledgement.
-
-        See `StagingWriter.append_many`.
-        """
-        self._loop.call(self._writer.append_many(values, keys=keys, timestamps_us=timestamps_us, headers=headers))
-
-    def append_columns(self, columns: Columns, *, preamble: Buffer | None = None, producer: Producer | None = None) -> None:
-        """Append one entry of columns, for example the buffers of an Arrow batch. Returns when it is sent.
-
-        See `StagingWriter.append_columns`.
-        """
-        self._loop.call(self._writer.append_columns(columns, preamble=preamble, producer=producer))
-
-    def seal(self) -> StagedLedger:
-        """Wait for every entry, close the ledger, and return its description. Idempotent. See `StagingWriter.seal`."""
-        return self._loop.call(self._writer.seal())
-
-    def abandon(self) -> None:
-        """Delete the ledger unless it is sealed. If that fails, the sweep of orphans deletes it later. See `StagingWriter.abandon`."""
-        self._loop.call(self._writer.abandon())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._loop.call(self._writer.__aexit__(kind, error, trace))
 
 
 class BlockingLogs:

@@ -1,4 +1,4 @@
-"""What asyncio's transports do not do by themselves."""
+"""Additions to asyncio's transports."""
 
 from __future__ import annotations
 
