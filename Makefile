@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Some images of containers forbid Python to keep compiled modules. Each process would then compile the sources again, and many are started.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-faults bench-key-value bench-layers bench-machines bench-repair bench-scale bench-sql bench-testing bench-tls histories soak spark-versions check-deep times settings clean
+.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter jitter-long lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-faults bench-key-value bench-layers bench-machines bench-repair bench-scale bench-sql bench-testing bench-tls histories soak spark-versions check-deep times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -59,6 +59,12 @@ crash-test: $(READY) ## Cut the power behind every write of a bookie, flip bits,
 jitter: $(READY) ## Run the unit and property tests with event loops that are late by chance: SEED (0); a test that fails depends on a quick machine
 	CI=1 JITTER_SEED=$(or $(SEED),0) $(BIN)/python -m pytest -q -p tests.jitter tests/unit tests/property
 
+jitter-long: $(READY) ## The same with delays of up to half a second, eight folders at a time, which mostly sleep; SEED (0); build/jitter/
+	@mkdir -p build/jitter
+	@ls -d tests/unit/*/ tests/unit/sql/*/ tests/property/ | grep -v '^tests/unit/sql/$$' | CI=1 JITTER_SEED=$(or $(SEED),0) JITTER_LONGEST_S=0.5 \
+		xargs -P 8 -I{} sh -c 'log=build/jitter/$$(echo {} | tr / -)log; if $(BIN)/python -m pytest -q -o faulthandler_timeout=3600 -p tests.jitter {} >"$$log" 2>&1; \
+		then echo "{} $$(tail -n 1 "$$log")"; else tail -n 30 "$$log"; echo "{} FAILED: $$log"; exit 1; fi'
+
 fuzz: $(READY) ## Feed N (200000) damaged inputs to every decoder; build/fuzz/
 	@$(BIN)/python -m tests.fuzz.run --inputs $(or $(N),200000)
 
@@ -107,7 +113,7 @@ soak: $(READY) ## Run five bookies on three hosts under faults for MINUTES (10),
 spark-versions: $(READY) ## Run the tests of Spark with PySpark 4.1 and 4.2 (ten minutes)
 	@$(BIN)/python scripts/spark_versions.py
 
-check-deep: histories crash-test fuzz jitter mutants sim-mutants ## Run the checks that take too long for every run of the tests (three hours)
+check-deep: histories crash-test fuzz jitter jitter-long mutants sim-mutants ## Run the checks that take too long for every run of the tests (three hours)
 	SIM_SEEDS=300 $(BIN)/python -m pytest -q tests/simulation
 	@$(BIN)/python scripts/run_tests.py process-deep spark-deep
 	@$(BIN)/python scripts/spark_versions.py

@@ -33,8 +33,9 @@ def test_a_ledger_is_written_read_and_recovered(settings: ClientSettings, digest
             assert [entry.payload for entry in batch] == payloads[650 : 650 + len(batch)]
             with pytest.raises(LedgerFenced):
                 await writer.append(b"too late")
+            # A bookie that the recovery has not fenced may have accepted entry 700, which is not part of the ledger.
             with pytest.raises(NoSuchEntry):
-                await recovered.read_unconfirmed(700, 700)
+                await recovered.read_unconfirmed(701, 701)
 
     run(main())
 

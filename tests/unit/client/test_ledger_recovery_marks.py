@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from tests.unit.client.cluster import FakeCluster, fake_cluster, run
+from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
 from tests.waiting import eventually
 from triplicate.client import Client, ledger_recovery
 from triplicate.errors import ConnectionLost
@@ -62,7 +63,8 @@ def test_a_recovery_waits_a_moment_for_the_last_copy_and_marks_nothing(monkeypat
     monkeypatch.setattr(ledger_recovery, "COPIES_WAIT_S", 60.0)
 
     async def main() -> None:
-        async with fake_cluster("abc") as cluster, cluster.client() as client:
+        patient = replace(QUICK, add_timeout_s=30.0, read_timeout_s=30.0)
+        async with fake_cluster("abc") as cluster, cluster.client(patient) as client:
             ledger_id = await left_open(cluster, client)
             cluster["b"].rules.append(holds_copies)
             recovering = asyncio.ensure_future(client.recover(ledger_id))

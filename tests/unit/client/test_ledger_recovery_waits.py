@@ -33,7 +33,7 @@ def test_a_recovery_says_which_bookies_it_waits_for_and_for_how_long(monkeypatch
                 assert f"{name} (bookie {name} did not answer" in str(caught.value)
             told = cluster.told("client.recovery_waits")
             assert [facts["ledger"] for facts in told] == [writer.ledger_id] * len(told)
-            assert told[-1]["awaited"] == f"last entry: {', '.join(silent)}"
+            assert f"last entry: {', '.join(silent)}" in [facts["awaited"] for facts in told]
             seconds = [facts["seconds"] for facts in told]
             assert seconds == sorted(seconds)  # type: ignore[type-var]
             assert len(told) >= 2, "and again, with growing pauses"

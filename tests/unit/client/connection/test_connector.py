@@ -70,7 +70,7 @@ def test_appends_and_reads_go_on_over_new_connections_while_the_metadata_are_awa
 
 def test_the_metadata_are_waited_for_no_longer_than_the_setting_says() -> None:
     async def main() -> None:
-        settings = replace(SETTINGS, address_wait_s=0.3, connect_timeout_s=30.0)
+        settings = replace(SETTINGS, address_wait_s=0.3, connect_timeout_s=30.0, add_timeout_s=30.0)
         async with fake_cluster() as cluster, cluster.client(settings) as client:
             writer = await client.create()
             await writer.append(b"0")
