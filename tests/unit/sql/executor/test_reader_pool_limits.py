@@ -226,7 +226,7 @@ def test_a_number_that_was_asked_for_goes_along_when_the_snapshot_ends_before_th
         await run(session, "commit")
         assert await run(other, "select pg_xact_status($1)", (identity,)) == [("committed",)]
 
-    play_with(tmp_path, replace(SETTINGS, read_idle_s=0.1, transaction_idle_s=5.0), scene)
+    play_with(tmp_path, replace(SETTINGS, read_idle_s=1.0, transaction_idle_s=5.0), scene)
 
 
 def test_a_write_ahead_log_that_a_copy_for_a_snapshot_needs_delays_nobody_and_ends_no_reader(tmp_path: Path) -> None:
