@@ -1,4 +1,4 @@
-"""The key file of a process: read again when a key is asked for that it lacks, so that keys are added without a restart."""
+"""The key file of a process: read again, if it has changed, for a key that it lacked, so that keys are added without a restart."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable
+from typing import NamedTuple
 
 from triplicate.errors import ArgumentError, ConfigError
 from triplicate.log.core.key_lines import HEADING, free_key_id, key_line, parse_keys
@@ -13,8 +14,6 @@ from triplicate.log.core.key_lines import HEADING, free_key_id, key_line, parse_
 SETTING = "log_client.keys_file"
 READ_AGAIN_S = 60.0
 """The file is read again at this age, so that a key that was taken out of it is not used for long."""
-MISSING_AGAIN_S = 1.0
-"""The least time between two reads for a key that is not there."""
 FILE_LIMIT_BYTES = 256 * 1024
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -43,28 +42,48 @@ class KeyFile:
         self._monotonic = monotonic
         self._keys: dict[str, bytes] = {}
         self._read_at: float | None = None
+        self._version: FileVersion | None = None
+        """That of the file when it was read."""
 
     @property
     def place(self) -> str:
         return f"{self._path} ({SETTING})"
 
     def find(self, key_id: str) -> bytes | None:
-        age_s = self._age_s()
-        if age_s > READ_AGAIN_S or (key_id not in self._keys and age_s > MISSING_AGAIN_S):
+        if self._is_old() or (key_id not in self._keys and self._version != file_version(self._path)):
             self._read()
         return self._keys.get(key_id)
 
     def newest(self) -> str | None:
-        if self._age_s() > MISSING_AGAIN_S:
+        if self._is_old() or self._version != file_version(self._path):
             self._read()
         return next(reversed(self._keys), None)
 
-    def _age_s(self) -> float:
-        return float("inf") if self._read_at is None else self._monotonic() - self._read_at
+    def _is_old(self) -> bool:
+        return self._read_at is None or self._monotonic() - self._read_at > READ_AGAIN_S
 
     def _read(self) -> None:
+        version = file_version(self._path)  # Before the keys, so that a key that comes meanwhile makes it another one.
         self._keys = read_keys(self._path)
-        self._read_at = self._monotonic()
+        self._version, self._read_at = version, self._monotonic()
+
+
+class FileVersion(NamedTuple):
+    """The facts of a file that differ when a key was added to it or another file took its place."""
+
+    device: int
+    inode: int
+    size_bytes: int
+    changed_ns: int
+
+
+def file_version(path: str) -> FileVersion | None:
+    """None: there is no such file, or it cannot be looked at."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return FileVersion(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def read_keys(path: str) -> dict[str, bytes]:

@@ -9,7 +9,8 @@ import pytest
 
 from triplicate.errors import ArgumentError, ConfigError
 from triplicate.log import add_key, read_keys
-from triplicate.log.store.key_file import MISSING_AGAIN_S, READ_AGAIN_S, KeyFile, NoKeys
+from triplicate.log.store import key_file as key_file_module
+from triplicate.log.store.key_file import READ_AGAIN_S, KeyFile, NoKeys
 
 KEY = bytes(range(32))
 
@@ -76,9 +77,39 @@ def test_a_key_that_was_added_is_found_without_a_restart(tmp_path: Path) -> None
     keys = KeyFile(str(path), clock)
     assert (keys.find("a"), keys.find("b"), keys.newest()) == (KEY, None, "a")
     key_file(path, "b")
-    assert keys.find("b") is None, "the file is not read for every question"
-    clock.now += MISSING_AGAIN_S + 0.1
-    assert (keys.find("b"), keys.newest()) == (KEY, "b")
+    assert keys.find("b") == KEY, "however soon after the last question"
+    key_file(path, "c")
+    assert keys.newest() == "c"
+    other = key_file(tmp_path / "other", "a", "d")
+    other.rename(path)
+    assert (keys.find("d"), keys.newest()) == (KEY, "d")
+
+
+def test_a_file_is_read_again_only_if_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys, reads = KeyFile(str(key_file(tmp_path / "keys", "a")), Clock()), 0
+
+    def counted(path: str) -> dict[str, bytes]:
+        nonlocal reads
+        reads += 1
+        return read_keys(path)
+
+    monkeypatch.setattr(key_file_module, "read_keys", counted)
+    for _ in range(3):
+        assert (keys.find("a"), keys.find("b"), keys.newest()) == (KEY, None, "a")
+    assert reads == 1
+
+
+def test_a_file_that_is_gone_for_a_moment_keeps_its_keys_and_is_an_error_for_others(tmp_path: Path) -> None:
+    path = key_file(tmp_path / "keys", "a")
+    keys = KeyFile(str(path), Clock())
+    assert keys.find("a") == KEY
+    path.rename(tmp_path / "away")
+    assert keys.find("a") == KEY
+    for attempt in (lambda: keys.find("b"), keys.newest):
+        with pytest.raises(ConfigError, match="cannot be read: No such file"):
+            attempt()
+    (tmp_path / "away").rename(path)
+    assert (keys.find("b"), keys.newest()) == (None, "a")
 
 
 def test_a_key_that_was_taken_out_is_not_used_for_long(tmp_path: Path) -> None:
