@@ -222,7 +222,9 @@ def test_a_log_that_no_copy_can_follow_is_not_replayed_for_ever(tmp_path: Path) 
         assert hosted.role is Role.DIVERGED
         assert sorted(one.name for one in path.iterdir()) == [".db.aside-1", "db"]
         assert await state_of(cluster.database("n1").session()) == "58000"
-        status = await database_info(cluster.client("other"), "db")
+        other = cluster.client("other")
+        while (status := await database_info(other, "db")).nodes[0].role != "diverged":
+            await asyncio.sleep(0.01)
         assert [(copy.node_id, copy.role, copy.serves) for copy in status.nodes] == [("n1", "diverged", False)]
         assert "not the log of a database" in status.nodes[0].reason
         client = cast("FakeClient", cluster.clients["n1"])

@@ -52,12 +52,12 @@ def test_half_a_message_ends_the_connection_and_an_idle_one_stays(caplog: pytest
         assert await half.until_closed() == ["T ?column?:20", "D 2", "C SELECT 1", "Z I", "E FATAL 08P01"]
         assert await slow.send(message) == ["T ?column?:20", "D 1", "C SELECT 1", "Z I"]
         assert await idle.send(message) == ["T ?column?:20", "D 1", "C SELECT 1", "Z I"]
-        assert caplog.text.count("has left a message incomplete for 0.3 s") == 1
+        assert caplog.text.count("has left a message incomplete for 1.5 s") == 1
         for client in (idle, half, slow):
             client.close()
 
     with caplog.at_level(logging.WARNING):
-        run(body, LIMITS)
+        run(body, ServerLimits(client_stall_s=1.5))
 
 
 def test_a_client_with_tls_that_does_not_read_is_disconnected(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
