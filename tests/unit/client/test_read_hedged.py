@@ -13,7 +13,7 @@ from triplicate.client import Client, LedgerWriter
 from triplicate.config import ClientSettings
 from triplicate.wire import LAST_ENTRY, AddRequest, BatchReadRequest, ReadRequest, Status
 
-PATIENT = replace(QUICK, read_timeout_s=60.0, add_timeout_s=60.0, connect_timeout_s=60.0, hedge_read_s=0.05)
+PATIENT = replace(QUICK, read_timeout_s=60.0, add_timeout_s=60.0, connect_timeout_s=60.0, suspect_s=60.0, hedge_read_s=0.05)
 """Whatever waits for a time-out does not end within a test."""
 LIMIT_S = 20.0
 ENTRIES = 12

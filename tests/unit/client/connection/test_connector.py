@@ -126,7 +126,7 @@ def test_a_recovery_connects_to_known_bookies_while_the_metadata_are_away() -> N
 
 def test_a_bookie_without_a_registration_that_serves_is_reached() -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, cluster.client(SETTINGS) as client:
+        async with fake_cluster() as cluster, cluster.client(replace(SETTINGS, add_timeout_s=10.0)) as client:
             writer = await client.create()
             await writer.append(b"0")
             await cluster.settled(writer.ledger_id, 0)

@@ -244,7 +244,7 @@ def test_one_reader_serves_one_caller() -> None:
         logs = stage.logs()
         await logs.create("l")
         async with await logs.reader("l") as reader:
-            waiting = asyncio.ensure_future(reader.next_entry(0.05))
+            waiting = asyncio.ensure_future(reader.next_entry(0.5))
             await asyncio.sleep(0.01)
             with pytest.raises(HandleClosed, match="one caller"):
                 await reader.next_entry(0.01)
