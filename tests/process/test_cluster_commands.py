@@ -42,7 +42,12 @@ def is_lost(uri: str, bookie_id: str) -> bool:
 
 def ensemble_of_the_open_ledger(uri: str) -> list[str]:
     """The bookies of the only ledger that has a writer: the database's. Chance chooses them."""
-    (ledger,) = [one["ledger_id"] for one in json_at_once("ledger", "list", uri=uri) if one["state"] == "open"]
+
+    def opened() -> list[int]:
+        return [one["ledger_id"] for one in json_at_once("ledger", "list", uri=uri) if one["state"] == "open"]
+
+    wait_until(lambda: len(opened()) == 1, LIMIT_S, "the leader has begun its first ledger")
+    (ledger,) = opened()
     ensemble: list[str] = json_at_once("ledger", "show", str(ledger), uri=uri)["segments"][-1]["ensemble"]
     return ensemble
 
