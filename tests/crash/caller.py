@@ -100,6 +100,9 @@ class Caller(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.closed
 
+    def is_reading(self) -> bool:
+        return not (self._paused or self.closed)
+
     def pause_reading(self) -> None:
         self._paused = True
 
