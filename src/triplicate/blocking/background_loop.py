@@ -30,6 +30,8 @@ class BackgroundLoop:
         A finalizer may run meanwhile, on the same thread."""
         self._started: set[concurrent.futures.Future[Any]] = set()
         """The futures of `start` without a result. Used on the loop's thread."""
+        self._posted: set[concurrent.futures.Future[Any]] = set()
+        """The futures of `post` without a result. A loop keeps no task alive that waits for something that only the task knows."""
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
@@ -70,7 +72,10 @@ class BackgroundLoop:
 
     def post(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         """Run a coroutine on the loop without waiting for it; its errors are dropped. From any thread, also from a finalizer."""
-        self._submit(coroutine)
+        future = self._submit(coroutine)
+        if future is not None:
+            self._posted.add(future)
+            future.add_done_callback(self._posted.discard)
 
     def run(self, function: Callable[[], Result]) -> Result:
         """Call a function on the loop's thread and return its result. Raises as `call`."""

@@ -81,8 +81,11 @@ def test_what_was_begun_ends_before_the_close_returns() -> None:
 
     loop.post(work())
     assert began.wait(LIMIT_S)
+    # Nobody but the loop knows of this work.
+    gc.collect()
     in_thread(loop.close).result(LIMIT_S)
     assert ended == ["ended"]
+    assert not loop._posted
 
 
 def test_a_call_on_the_threads_own_loop_is_refused() -> None:
