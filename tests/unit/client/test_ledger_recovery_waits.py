@@ -33,7 +33,10 @@ def test_a_recovery_says_which_bookies_it_waits_for_and_for_how_long(monkeypatch
                 assert f"{name} (bookie {name} did not answer" in str(caught.value)
             told = cluster.told("client.recovery_waits")
             assert [facts["ledger"] for facts in told] == [writer.ledger_id] * len(told)
-            assert f"last entry: {', '.join(silent)}" in [facts["awaited"] for facts in told]
+            awaited = [facts["awaited"] for facts in told]
+            assert f"last entry: {', '.join(silent)}" in awaited
+            # The reads of both are overdue at almost the same time, and a late report may come between.
+            assert awaited[-1] in [f"last entry: {', '.join(names)}" for names in (silent, silent[:1], silent[1:])]
             seconds = [facts["seconds"] for facts in told]
             assert seconds == sorted(seconds)  # type: ignore[type-var]
             assert len(told) >= 2, "and again, with growing pauses"

@@ -142,7 +142,7 @@ def test_a_writer_that_stood_still_does_not_blame_the_bookies(monkeypatch: pytes
     async def main() -> None:
         async with fake_cluster("abcd") as cluster, cluster.client(settings) as client:
             writer = await client.create()
-            for _ in range(2):
+            for _ in range(3):
                 await writer.append(b"x")
                 pauses.append(2 * settings.add_timeout_s)
                 await writer.append(b"y")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -241,10 +242,12 @@ def test_a_write_ahead_log_that_a_copy_for_a_snapshot_needs_delays_nobody_and_en
         await eventually(lambda: database.snapshots.holds_wal)
         old = await snapshot(database)
         await asyncio.sleep(1.1)
-        begun = asyncio.get_running_loop().time()
+        took_s: list[float] = []
         for _ in range(40):
+            begun = asyncio.get_running_loop().time()
             await run(writer, "insert into t values(zeroblob(20000))")
-        assert asyncio.get_running_loop().time() - begun < 20.0
+            took_s.append(asyncio.get_running_loop().time() - begun)
+        assert statistics.median(took_s) < 0.05, "a busy machine delays some, and the copy would delay all"
         assert wal.stat().st_size > 2 * limit
         assert await run(old, "select count(*) from t") == [(1200,)]
         await run(old, "rollback")
