@@ -103,7 +103,7 @@ def test_a_database_whose_nodes_lost_every_disk_comes_back_from_the_bookies_and_
 
 def test_writers_go_on_while_a_snapshot_is_made_and_it_is_of_one_position(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
-        await cluster.start("n1", replace(ON_REQUEST, snapshot_rate_bytes_per_s=1024 * 1024))
+        await cluster.start("n1", replace(ON_REQUEST, snapshot_rate_bytes_per_s=512 * 1024))
         leader = await cluster.leader()
         session = await leader.session()
         await run(session, "create table t(id integer primary key, v text)")
@@ -114,7 +114,7 @@ def test_writers_go_on_while_a_snapshot_is_made_and_it_is_of_one_position(tmp_pa
             f"insert into t(v) select hex(randomblob(2000)) from ({COUNTER})",
         )
         await run(session, "create table batch(n)")
-        copying = asyncio.get_running_loop().create_task(leader.snapshots.copy(1024 * 1024))
+        copying = asyncio.get_running_loop().create_task(leader.snapshots.copy(512 * 1024))
         written = 0
         while not copying.done():
             await run(session, "begin")
