@@ -6,12 +6,13 @@ disk of each node, and compares them with the producers' notes.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import apsw
 
 from triplicate.client import Client
 from triplicate.errors import BookieError, DigestMismatch, MetadataError, ReadFailed
@@ -134,21 +135,21 @@ class DatabaseCopy:
 
 def read_database(path: Path) -> DatabaseCopy:
     """Read a node's file on disk while the node runs."""
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         connection.execute("BEGIN")
         schema = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid").fetchall()
-        tables = {name: _rows(connection, name) for kind, name, _, _ in schema if kind == "table"}
+        tables = {str(name): _rows(connection, str(name)) for kind, name, _, _ in schema if kind == "table"}
         return DatabaseCopy(schema, tables)
     finally:
         connection.close()
 
 
-def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
+def _rows(connection: apsw.Connection, table: str) -> list[tuple[Any, ...]]:
     quoted = '"' + table.replace('"', '""') + '"'
     try:
         return connection.execute(f"SELECT rowid, * FROM {quoted} ORDER BY rowid").fetchall()
-    except sqlite3.OperationalError:
+    except apsw.SQLError:
         return sorted(connection.execute(f"SELECT * FROM {quoted}").fetchall(), key=repr)
 
 

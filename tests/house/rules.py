@@ -163,6 +163,15 @@ def nothing_is_left_for_later(source: Source) -> Iterator[str]:
             yield f"line {number}: a note for later; do it, or write it down as an issue"
 
 
+def sqlite_is_that_of_apsw(source: Source) -> Iterator[str]:
+    """Python's own SQLite may be a release that loses commits, and two libraries in one process drop each other's locks on a file."""
+    if source.path.startswith("tests/"):
+        return  # Tests compare with it.
+    for found in source.imports:
+        if found.module.split(".")[0] == "sqlite3":
+            yield f"line {found.line}: imports sqlite3; use apsw, whose SQLite `require_sound_sqlite` checks"
+
+
 RULES: dict[str, Rule] = {
     rule.__name__: rule
     for rule in (
@@ -178,6 +187,7 @@ RULES: dict[str, Rule] = {
         files_stay_readable,
         functions_stay_readable,
         nothing_is_left_for_later,
+        sqlite_is_that_of_apsw,
     )
 }
 

@@ -29,6 +29,7 @@ from triplicate.runtime.programs import run_program
 from triplicate.runtime.progress_watch import ProgressWatch
 from triplicate.runtime.rate_limiter import RateLimiter
 from triplicate.runtime.real import addresses_of, no_trace, real_host
+from triplicate.runtime.sqlite_library import require_sound_sqlite
 from triplicate.runtime.task_scope import TaskScope, deadline_after, first_of, map_bounded, shielded, sleep, sleep_until, timeout_at
 from triplicate.runtime.transports import close_transport
 from triplicate.runtime.uninterrupted import UninterruptedFuture
@@ -84,6 +85,7 @@ __all__ = [
     "no_trace",
     "own_task",
     "real_host",
+    "require_sound_sqlite",
     "resolve",
     "resolve_all",
     "run_program",

@@ -7,8 +7,9 @@ costs less than waking a thread for it.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
+
+import apsw
 
 from triplicate.runtime import Clock, Timer, resolve
 
@@ -22,7 +23,7 @@ QUIET_AFTER_S = 1.0
 class SqlitePoll:
     """Checks at intervals whether the file was written through any other connection, this session's own included.
 
-    It has a connection of its own with a busy timeout of 0: a check waits for no lock. It may report a write that did not happen, for
+    It has a connection of its own without a busy timeout: a check waits for no lock. It may report a write that did not happen, for
     example while the file is locked, and never misses one.
 
     Made on the driver's worker, used on the loop, closed on the worker.
@@ -32,15 +33,15 @@ class SqlitePoll:
     """
 
     def __init__(self, path: str) -> None:
-        self._database = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
+        self._database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
         self._seen_version: int | None = None
         """SQLite's data version at the last check that its caller has acted on; None before that."""
 
     def version(self) -> int | None:
         """SQLite's data version for this connection; None if it cannot be read now."""
         try:
-            (version,) = self._database.execute("PRAGMA data_version").fetchone()
-        except sqlite3.Error:
+            version = self._database.pragma("data_version")
+        except apsw.Error:
             return None  # The driver's worker meets the same error and reports it.
         number: int = version
         return number

@@ -124,5 +124,20 @@ def remove_orphans(directory: str, known: list[str]) -> None:
     """Remove lock files without a session: their processes died between creating the file and storing the session."""
     owned = dict.fromkeys(known)
     for name in sorted(os.listdir(directory)):
-        if name.endswith(".lock") and name not in owned and is_dead(directory, name, judge_heartbeat=False):
-            remove_lock(directory, name)
+        if name.endswith(".lock") and name not in owned:
+            _remove_if_free(directory, name)
+
+
+def _remove_if_free(directory: str, name: str) -> None:
+    """Remove a lock file that nobody holds, while holding its lock: a new session that locks it next finds that its file is gone."""
+    try:
+        descriptor = os.open(os.path.join(directory, name), os.O_RDWR | os.O_CLOEXEC)
+    except (FileNotFoundError, PermissionError):
+        return  # Removed by another session, or another user's.
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove_lock(directory, name)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(descriptor)

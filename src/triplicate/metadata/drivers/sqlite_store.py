@@ -2,16 +2,17 @@
 
 Every change is one transaction, durable when it returns (WAL, synchronous FULL: a created ledger survives a power failure). The data of
 ephemeral nodes, which end with their sessions, is not synced.
-Only this module and `sqlite_poll` may open the file: POSIX locks are lost when another SQLite library, or a plain open and close, touches
-it in the same process.
+Only this module and `sqlite_poll` may open the file: POSIX locks are lost when another SQLite library such as Python's own, or a plain
+open and close, touches it in the same process.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
+
+import apsw
 
 from triplicate.errors import (
     ArgumentError,
@@ -30,6 +31,7 @@ from triplicate.metadata.core.paths import ancestors_of, name_of, parent_of, seq
 from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, CreateNode, DeleteNode, SetData, Stat, TreeOperation
 from triplicate.metadata.drivers.sqlite_poll import SqlitePoll
 from triplicate.metadata.drivers.sqlite_sessions import boot_seconds, is_dead, pause, remove_lock, remove_orphans
+from triplicate.runtime import require_sound_sqlite
 
 Result = TypeVar("Result")
 
@@ -41,6 +43,10 @@ APPLICATION_ID = 0x54726970
 
 BUSY_LIMIT_S = 5.0
 """Maximum wait for another process that is writing."""
+
+BUSY_PAUSE_S = 0.001
+"""Time between two attempts to lock a file that another process is writing. SQLite's own busy timeout lengthens its pauses to 0.1 s, so
+that who has waited longest tries least often, and beside writers without pause never meets the file unlocked."""
 
 LOOK_INTERVAL_MAX_S = 3.0
 """A session whose last search for dead sessions is older than this was asleep itself, and does not judge heartbeats yet."""
@@ -97,6 +103,7 @@ class SqliteStore:
         self._fingerprints: dict[str, Fingerprint] = {}
         self._seen_version = -1
         self._looked_at = boot_seconds()
+        self._waiting_since = 0.0
         self._database = self._connect()
 
     # Opening and closing.
@@ -105,11 +112,10 @@ class SqliteStore:
         """Store a session whose lock is already held; returns its id. Ids are never used again."""
 
         def insert() -> int:
-            cursor = self._execute(
+            self._execute(
                 "INSERT INTO sessions (lock, process, opened_ms) VALUES (?, ?, ?)", lock_name, os.getpid(), self._wall_us() // 1000
             )
-            assert cursor.lastrowid is not None
-            return cursor.lastrowid
+            return self._database.last_insert_rowid()
 
         self._session_id = self._transaction("BEGIN IMMEDIATE", insert)
         remove_orphans(self.lock_directory, self._transaction("BEGIN", self._lock_names))
@@ -168,25 +174,24 @@ class SqliteStore:
     def _write(self, function: Callable[[SqliteStore], Result]) -> tuple[Result, Touched]:
         self._touched = {}
 
-        def checked() -> Result:
+        def checked() -> tuple[Result, dict[str, Fingerprint]]:
             self._require_session()
             result = function(self)
-            # The caller wakes this session's watches on these paths. The poll's fingerprints are updated in the same transaction.
-            for path in self._touched:
-                if path in self._fingerprints:
-                    self._fingerprints[path] = self._fingerprint(path)
-            return result
+            return result, {path: self._fingerprint(path) for path in self._touched if path in self._fingerprints}
 
-        return self._transaction("BEGIN IMMEDIATE", checked), self._touched
+        # The caller wakes this session's watches on these paths. A failed commit leaves the poll's fingerprints as they were.
+        result, fingerprints = self._transaction("BEGIN IMMEDIATE", checked)
+        self._fingerprints.update(fingerprints)
+        return result, self._touched
 
     def get(self, path: str) -> tuple[bytes, Stat]:
-        row = self._execute("SELECT data, version, cversion, ctime_ms, mtime_ms, owner FROM nodes WHERE path = ?", path).fetchone()
+        row = self._row("SELECT data, version, cversion, ctime_ms, mtime_ms, owner FROM nodes WHERE path = ?", path)
         if row is None:
             self._raise_no_node(path)
         return row[0], Stat(*row[1:])
 
     def exists(self, path: str) -> Stat | None:
-        row = self._execute("SELECT version, cversion, ctime_ms, mtime_ms, owner FROM nodes WHERE path = ?", path).fetchone()
+        row = self._row("SELECT version, cversion, ctime_ms, mtime_ms, owner FROM nodes WHERE path = ?", path)
         return None if row is None else Stat(*row)
 
     def children(self, path: str) -> tuple[list[str], Stat]:
@@ -203,7 +208,7 @@ class SqliteStore:
                     self._insert(ancestor, b"", ephemeral=False)
         if sequential:
             parent = parent_of(path)
-            row = self._execute("SELECT created_children FROM nodes WHERE path = ?", parent).fetchone()
+            row = self._row("SELECT created_children FROM nodes WHERE path = ?", parent)
             if row is None:
                 self._raise_no_node(parent)
             path += sequence_suffix(row[0])
@@ -222,7 +227,7 @@ class SqliteStore:
         if path == "/":
             raise ArgumentError("/: the root cannot be deleted")
         self.check(path, version)
-        (count,) = self._execute("SELECT count(*) FROM nodes WHERE parent = ?", path).fetchone()
+        (count,) = self._row("SELECT count(*) FROM nodes WHERE parent = ?", path)
         if count:
             raise NotEmpty(f"{path}: has {count} children")
         self._remove(path)
@@ -261,7 +266,7 @@ class SqliteStore:
         Raises:
             SessionExpired: another session declared this one dead.
         """
-        (version,) = self._guarded(lambda: self._execute("PRAGMA data_version").fetchone())
+        (version,) = self._guarded(lambda: self._row("PRAGMA data_version"))
         if version == self._seen_version:
             return []
 
@@ -283,7 +288,7 @@ class SqliteStore:
         now = boot_seconds()
         judge_heartbeat = now - self._looked_at < LOOK_INTERVAL_MAX_S
         self._looked_at = now
-        rows = self.read(lambda _: self._execute("SELECT id, lock FROM sessions ORDER BY id").fetchall())[0]
+        rows = self.read(lambda _: self._execute("SELECT id, lock FROM sessions ORDER BY id"))[0]
         touched: Touched = {}
         for session_id, lock_name in rows:
             if session_id != self._session_id and is_dead(self.lock_directory, lock_name, judge_heartbeat=judge_heartbeat):
@@ -319,19 +324,19 @@ class SqliteStore:
         self._touched[parent] = None
 
     def _remove_session(self, session_id: int) -> None:
-        for (path,) in self._execute("SELECT path FROM nodes WHERE owner = ? ORDER BY path", session_id).fetchall():
+        for (path,) in self._execute("SELECT path FROM nodes WHERE owner = ? ORDER BY path", session_id):
             self._remove(path)
         self._execute("DELETE FROM sessions WHERE id = ?", session_id)
 
     def _require_session(self) -> None:
-        if self._execute("SELECT 1 FROM sessions WHERE id = ?", self._session_id).fetchone() is None:
+        if self._row("SELECT 1 FROM sessions WHERE id = ?", self._session_id) is None:
             raise SessionExpired(f"session {self._session_id} is over: another process found this one dead and ended it in {self._path}")
 
     def _lock_names(self) -> list[str]:
         return [name for (name,) in self._execute("SELECT lock FROM sessions")]
 
     def _fingerprint(self, path: str) -> Fingerprint:
-        row: Fingerprint = self._execute("SELECT birth, version, cversion FROM nodes WHERE path = ?", path).fetchone()
+        row: Fingerprint = self._row("SELECT birth, version, cversion FROM nodes WHERE path = ?", path)
         return row
 
     def _raise_no_node(self, path: str) -> NoReturn:
@@ -342,14 +347,16 @@ class SqliteStore:
 
     # SQLite.
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> apsw.Connection:
+        require_sound_sqlite()
         if not os.path.isdir(os.path.dirname(self._path)):
             raise ConfigError(f"metadata file {self._path}: its directory does not exist; create it, or correct the address")
         self._create_private()
         try:
-            database = sqlite3.connect(self._path, timeout=BUSY_LIMIT_S, isolation_level=None, check_same_thread=False)
-        except sqlite3.OperationalError as error:
+            database = apsw.Connection(self._path)
+        except apsw.Error as error:
             raise ConfigError(f"metadata file {self._path} cannot be opened: {error}; check that it is writable") from error
+        database.set_busy_handler(self._await_turn)
         self._database = database
         try:
             self._guarded(self._initialise)
@@ -374,8 +381,8 @@ class SqliteStore:
         os.close(descriptor)
 
     def _initialise(self) -> None:
-        (application,) = self._execute("PRAGMA application_id").fetchone()
-        (tables,) = self._execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = self._row("PRAGMA application_id")
+        (tables,) = self._row("SELECT count(*) FROM sqlite_master")
         if application != APPLICATION_ID and tables:
             raise ConfigError(f"{self._path} is a database of another program; choose another metadata file")
         self._execute("PRAGMA synchronous = FULL")
@@ -386,10 +393,10 @@ class SqliteStore:
         deadline = boot_seconds() + BUSY_LIMIT_S
         while True:
             try:
-                (mode,) = self._execute("PRAGMA journal_mode = WAL").fetchone()
-            except sqlite3.OperationalError as error:
-                # SQLite's busy timeout does not apply here while another process makes the same switch.
-                if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or boot_seconds() > deadline:
+                (mode,) = self._row("PRAGMA journal_mode = WAL")
+            except (apsw.BusyError, apsw.LockedError):
+                # SQLite does not call the busy handler here while another process makes the same switch.
+                if boot_seconds() > deadline:
                     raise
                 pause(0.01)
                 continue
@@ -398,7 +405,7 @@ class SqliteStore:
             return
 
     def _create_schema(self) -> None:
-        (version,) = self._execute("PRAGMA user_version").fetchone()
+        (version,) = self._row("PRAGMA user_version")
         if version == 0:
             for statement in SCHEMA.split(";"):
                 if statement.strip():
@@ -408,8 +415,24 @@ class SqliteStore:
         elif version != FORMAT_VERSION:
             raise FormatError(f"metadata file {self._path} has format {version}; this release knows format {FORMAT_VERSION}: upgrade it")
 
-    def _execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
-        return self._database.execute(statement, parameters)
+    def _await_turn(self, attempts: int) -> bool:
+        """SQLite's busy handler: whether to try again after `attempts` attempts to lock the file."""
+        now = boot_seconds()
+        if not attempts:
+            self._waiting_since = now
+        if now - self._waiting_since > BUSY_LIMIT_S:
+            return False
+        pause(BUSY_PAUSE_S)
+        return True
+
+    def _row(self, statement: str, *parameters: Any) -> Any:
+        """The first row, or None."""
+        rows = self._execute(statement, *parameters)
+        return rows[0] if rows else None
+
+    def _execute(self, statement: str, *parameters: Any) -> list[Any]:
+        """Run one statement to its end; returns its rows."""
+        return self._database.execute(statement, parameters).fetchall()
 
     def _transaction(self, begin: str, function: Callable[[], Result]) -> Result:
         def whole() -> Result:
@@ -429,9 +452,9 @@ class SqliteStore:
         """Translate SQLite's errors."""
         try:
             return function()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise ConnectionLost(f"metadata file {self._path} stayed locked by another process for {BUSY_LIMIT_S:g} s") from error
-            raise ConnectionLost(f"metadata file {self._path}: {error}") from error
-        except sqlite3.DatabaseError as error:
+        except (apsw.BusyError, apsw.LockedError) as error:
+            raise ConnectionLost(f"metadata file {self._path} stayed locked by another process for {BUSY_LIMIT_S:g} s") from error
+        except (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError) as error:
             raise CorruptionError(f"metadata file {self._path}: {error}") from error
+        except apsw.Error as error:
+            raise ConnectionLost(f"metadata file {self._path}: {error}") from error

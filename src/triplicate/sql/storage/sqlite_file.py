@@ -13,6 +13,7 @@ from typing import Any
 import apsw
 
 from triplicate.errors import FormatError
+from triplicate.runtime import require_sound_sqlite
 from triplicate.sql.storage import transaction_history
 from triplicate.sql.storage.transaction_history import CommitRecord
 
@@ -56,8 +57,9 @@ def open_store(path: str, database: bytes) -> None:
         path: the SQLite file. database: the database's identity, 16 bytes.
 
     Raises:
-        FormatError: a later release wrote the file. ValueError: the file belongs to another database.
+        FormatError: a later release wrote the file. ValueError: the file belongs to another database. ConfigError: SQLite is too old.
     """
+    require_sound_sqlite()
     connection = apsw.Connection(path)
     try:
         connection.set_busy_timeout(5000)

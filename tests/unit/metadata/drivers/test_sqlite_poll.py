@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
+import apsw
 import pytest
 
 from tests.unit.metadata.stores import run
@@ -21,14 +21,14 @@ def never() -> bool:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(tmp_path / "metadata.db", isolation_level=None)
+def written(tmp_path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(tmp_path / "metadata.db"))
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("CREATE TABLE rows (number INTEGER)")
     return connection
 
 
-def test_a_poll_reports_each_write_until_it_is_seen(tmp_path: Path, written: sqlite3.Connection) -> None:
+def test_a_poll_reports_each_write_until_it_is_seen(tmp_path: Path, written: apsw.Connection) -> None:
     async def body() -> None:
         poll = SqlitePoll(str(tmp_path / "metadata.db"))
         poll.seen(poll.version())
@@ -70,7 +70,7 @@ class CountedClock:
         self._next()
 
 
-def test_a_quiet_file_is_checked_less_often_until_the_next_write(tmp_path: Path, written: sqlite3.Connection) -> None:
+def test_a_quiet_file_is_checked_less_often_until_the_next_write(tmp_path: Path, written: apsw.Connection) -> None:
     async def body() -> None:
         poll, clock = SqlitePoll(str(tmp_path / "metadata.db")), CountedClock()
         for _ in range(2):
@@ -91,7 +91,7 @@ def test_a_quiet_file_is_checked_less_often_until_the_next_write(tmp_path: Path,
     run(body())
 
 
-def test_a_write_after_the_check_is_reported_by_the_next_one(tmp_path: Path, written: sqlite3.Connection) -> None:
+def test_a_write_after_the_check_is_reported_by_the_next_one(tmp_path: Path, written: apsw.Connection) -> None:
     async def body() -> None:
         poll = SqlitePoll(str(tmp_path / "metadata.db"))
         checked = poll.version()
@@ -107,7 +107,7 @@ def test_a_write_after_the_check_is_reported_by_the_next_one(tmp_path: Path, wri
 def test_a_poll_waits_for_no_lock_and_reports_that_it_cannot_read(tmp_path: Path) -> None:
     async def body() -> None:
         path = str(tmp_path / "locked.db")
-        locking = sqlite3.connect(path, isolation_level=None)
+        locking = apsw.Connection(path)
         locking.execute("CREATE TABLE rows (number INTEGER)")
         locking.execute("BEGIN EXCLUSIVE")
         poll, clock = SqlitePoll(path), real_host("test").clock
@@ -120,7 +120,7 @@ def test_a_poll_waits_for_no_lock_and_reports_that_it_cannot_read(tmp_path: Path
     run(body())
 
 
-def test_a_poll_ends_when_it_is_due_and_when_it_is_cancelled(tmp_path: Path, written: sqlite3.Connection) -> None:
+def test_a_poll_ends_when_it_is_due_and_when_it_is_cancelled(tmp_path: Path, written: apsw.Connection) -> None:
     async def body() -> None:
         poll = SqlitePoll(str(tmp_path / "metadata.db"))
         poll.seen(poll.version())
@@ -159,7 +159,7 @@ def test_watches_of_a_quiet_file_wake_no_worker(tmp_path: Path, monkeypatch: pyt
     run(body())
 
 
-def test_a_session_that_can_wait_is_checked_at_its_own_interval(tmp_path: Path, written: sqlite3.Connection) -> None:
+def test_a_session_that_can_wait_is_checked_at_its_own_interval(tmp_path: Path, written: apsw.Connection) -> None:
     async def body() -> None:
         poll, clock = SqlitePoll(str(tmp_path / "metadata.db")), CountedClock()
         poll.seen(poll.version())

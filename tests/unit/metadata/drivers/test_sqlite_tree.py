@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from tests.unit.metadata.stores import run
@@ -189,8 +189,8 @@ def test_session_ids_are_never_used_again_and_data_survives_reopening(tmp_path: 
 def test_a_change_is_synced_before_it_is_acknowledged(tmp_path: Path) -> None:
     async def body() -> tuple[int, str]:
         tree = await SqliteTree.open(str(tmp_path / "metadata.db"), real_host("test"))
-        (synchronous,) = await tree._worker.run(lambda: tree._store._execute("PRAGMA synchronous").fetchone())
-        (journal,) = await tree._worker.run(lambda: tree._store._execute("PRAGMA journal_mode").fetchone())
+        (synchronous,) = await tree._worker.run(lambda: tree._store._row("PRAGMA synchronous"))
+        (journal,) = await tree._worker.run(lambda: tree._store._row("PRAGMA journal_mode"))
         await tree.close()
         return synchronous, journal
 
@@ -205,7 +205,7 @@ def test_a_file_that_stays_locked_is_a_lost_connection_with_a_reason(tmp_path: P
         tree = await SqliteTree.open(path, real_host("test"))
         watch = tree.watch("/a")
         await tree.exists("/a")
-        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker = apsw.Connection(path)
         blocker.execute("BEGIN IMMEDIATE")
         with pytest.raises(ConnectionLost, match="stayed locked"):
             await tree.create("/a")
@@ -237,7 +237,7 @@ def test_a_file_of_another_program_or_release_and_no_database_are_refused(tmp_pa
 
     async def body() -> None:
         foreign = tmp_path / "foreign.db"
-        database = sqlite3.connect(foreign)
+        database = apsw.Connection(str(foreign))
         database.execute("CREATE TABLE theirs (x)")
         database.close()
         before = foreign.read_bytes()
@@ -245,7 +245,7 @@ def test_a_file_of_another_program_or_release_and_no_database_are_refused(tmp_pa
         assert foreign.read_bytes() == before
         later = tmp_path / "later.db"
         await (await SqliteTree.open(str(later), real_host("test"))).close()
-        database = sqlite3.connect(later)
+        database = apsw.Connection(str(later))
         database.execute("PRAGMA user_version = 99")
         database.close()
         await refused(later, FormatError, "format 99")
@@ -327,7 +327,7 @@ def test_a_change_that_nobody_waits_for_any_more_is_not_made_late(tmp_path: Path
     async def body() -> None:
         tree = await SqliteTree.open(path, real_host("test"))
         await tree.create("/a", b"old")
-        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker = apsw.Connection(path)
         blocker.execute("BEGIN IMMEDIATE")
         changes: dict[str, Callable[[], Awaitable[object]]] = {
             "set": lambda: tree.set("/a", b"new"),
@@ -356,7 +356,7 @@ def test_what_ends_with_its_session_is_not_synced(tmp_path: Path) -> None:
         real = tree._store.set
 
         def seen(path: str, data: bytes, version: int) -> Stat:
-            levels.extend(tree._store._execute("PRAGMA synchronous").fetchone())
+            levels.extend(tree._store._row("PRAGMA synchronous"))
             return real(path, data, version)
 
         tree._store.set = seen  # type: ignore[method-assign]
@@ -389,7 +389,7 @@ def test_a_node_that_is_made_again_to_stay_is_synced(tmp_path: Path) -> None:
                 moved.append("/mine")
                 other._store.write(lambda store: store.delete("/mine", -1))
                 other._store.write(lambda store: store.create("/mine", b"", ephemeral=False, sequential=False, parents=False))
-            levels.extend(tree._store._execute("PRAGMA synchronous").fetchone())
+            levels.extend(tree._store._row("PRAGMA synchronous"))
             return real(begin, function)
 
         tree._store._transaction = meanwhile  # type: ignore[method-assign]

@@ -8,6 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from triplicate.errors import ConfigError
 from triplicate.sql.storage.sqlite_file import mark_diverged, open_follower, open_store, open_writer, read_state
 
 NORMAL, FULL = 1, 2
@@ -33,3 +34,9 @@ def test_the_mark_of_a_wrong_copy_is_synced(tmp_path: Path) -> None:
     assert connection.pragma("synchronous") == FULL
     assert read_state(connection).diverged == "a row was changed that is not there"
     connection.close()
+
+
+def test_a_library_that_can_lose_a_commit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.46.0")
+    with pytest.raises(ConfigError, match=r"SQLite 3\.46\.0"):
+        open_store(str(tmp_path / "main.db"), b"d" * 16)
