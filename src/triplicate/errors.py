@@ -238,6 +238,10 @@ class LogReserved(LogError, UsageError):
     """The log belongs to a database, a key-value store or a pipeline, and only its owner may change it. The message names the owner."""
 
 
+class LedgerListed(LogError, UsageError):
+    """The ledger holds records or a snapshot of a log, which needs it. The message names the log and its owner."""
+
+
 class NoSuchConsumer(LogError, UsageError):
     """The log has no consumer with this name."""
 

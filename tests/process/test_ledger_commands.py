@@ -108,6 +108,40 @@ def test_delete_asks_for_confirmation_unless_yes_is_given(uri: str) -> None:
     assert_names(at_once("ledger", "delete", ledger, "--yes", uri=uri, check=False), f"ledger {ledger}")
 
 
+def test_delete_without_an_answer_says_what_to_give(uri: str) -> None:
+    ledger = at_once("ledger", "create", uri=uri).stdout.strip()
+    answer = at_once("ledger", "delete", ledger, uri=uri, check=False)
+    assert answer.returncode == 2
+    assert "standard input ended without an answer, and nothing was done; give --yes" in answer.stderr
+    at_once("ledger", "show", ledger, uri=uri)
+
+
+def test_a_ledger_that_a_log_needs_is_neither_deleted_nor_fenced_unless_forced(uri: str) -> None:
+    at_once("log", "create", "needed", uri=uri)
+    with started("log", "append", "needed", "--offsets", uri=uri) as writer:
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        writer.stdin.write("x\n")
+        writer.stdin.flush()
+        assert writer.stdout.readline() == "0\n"
+        rows = {row["belongs_to"]: str(row["ledger_id"]) for row in json_at_once("ledger", "list", uri=uri)}
+        ledger = rows["open segment of log 'needed'"]
+        for verb in (("delete", ledger, "--yes"), ("delete", ledger), ("recover", ledger)):
+            assert_names(at_once("ledger", *verb, uri=uri, check=False), f"ledger {ledger} is the open", "of log 'needed'", "--force")
+        writer.stdin.write("y\n")
+        writer.communicate(timeout=TIMEOUT_S)
+        assert writer.returncode == 0
+    at_once("ledger", "delete", ledger, "--yes", "--force", uri=uri)
+    (missing,) = [row for row in json_at_once("ledger", "list", uri=uri) if row["state"] == "missing"]
+    assert (missing["ledger_id"], missing["belongs_to"]) == (int(ledger), "segment of log 'needed'")
+    status = at_once("cluster", "status", uri=uri, check=False)
+    assert status.returncode == 1
+    assert f"log needed needs 1 ledger that is gone: {ledger} > triplicate log repair needed" in status.stdout
+    at_once("ledger", "undelete", ledger, uri=uri)
+    assert at_once("log", "read", "needed", uri=uri).stdout == "x\ny\n"
+    assert "needs 1 ledger" not in at_once("cluster", "status", uri=uri, check=False).stdout
+
+
 def test_a_deleted_ledger_is_undeleted(uri: str) -> None:
     ledger = at_once("ledger", "create", uri=uri).stdout.strip()
     before = json_at_once("ledger", "show", ledger, uri=uri)

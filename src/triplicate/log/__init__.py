@@ -36,6 +36,7 @@ from triplicate.log.reading.log_record import LogRecord
 from triplicate.log.reading.range_reader import RangeReader
 from triplicate.log.reading.record_reader import LogRecords
 from triplicate.log.store.key_file import add_key, read_keys
+from triplicate.log.upkeep.ledger_use import LedgerUse
 from triplicate.log.upkeep.log_snapshots import LogSnapshots
 from triplicate.log.upkeep.repair import Examination, LostLedger
 from triplicate.log.upkeep.rewriter import RewriteResult, maintain
@@ -64,6 +65,7 @@ __all__ = [
     "JoinResult",
     "KeySource",
     "KnownKeys",
+    "LedgerUse",
     "Log",
     "LogClientSettings",
     "LogConsumer",

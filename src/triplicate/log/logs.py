@@ -40,7 +40,8 @@ from triplicate.log.store.log_encryption import staging_mark
 from triplicate.log.store.log_metrics import LogMetrics
 from triplicate.log.store.ownership import await_no_owner, claim, release
 from triplicate.log.store.segments import create_segment, machines_of, password_of
-from triplicate.log.upkeep import orphans, repair, truncation
+from triplicate.log.upkeep import ledger_use, orphans, repair, truncation
+from triplicate.log.upkeep.ledger_use import LedgerUse
 from triplicate.log.upkeep.log_snapshots import LogSnapshots
 from triplicate.log.upkeep.repair import Examination
 from triplicate.log.upkeep.rewriter import Rewriter, RewriteResult
@@ -470,6 +471,18 @@ class Logs(ReadableLogs):
     async def sweep_orphans(self, *, dry_run: bool = False) -> list[int]:
         """Delete unlisted ledgers of all logs that are older than the grace time. Returns their ids."""
         return await self._sweep_ledgers(None, dry_run)
+
+    async def ledger_uses(self, name: str) -> dict[int, LedgerUse]:
+        """The ledgers that a log needs, by id. Raises NoSuchLog; FormatError, CorruptionError: its lists cannot be read."""
+        return await ledger_use.uses_of(self._store, name)
+
+    async def require_unlisted(self, ledger_id: int) -> None:
+        """Check that no log needs a ledger now. Raises LedgerListed, NoSuchLedger; FormatError, CorruptionError: a list cannot be read."""
+        await ledger_use.require_unlisted(self._store, ledger_id)
+
+    async def delete_ledger(self, ledger_id: int) -> None:
+        """Delete a ledger by its id unless a log needs it. Raises as `require_unlisted`."""
+        await ledger_use.delete_ledger(self.client, self._store, ledger_id)
 
     async def examine(self, name: str) -> Examination:
         """Check which ledgers of a log are gone, and whether they can be restored. Raises NoSuchLog."""

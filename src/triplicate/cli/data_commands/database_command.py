@@ -22,7 +22,7 @@ from triplicate.cli.data_commands.log_keys import key_option
 from triplicate.cli.data_commands.snapshot_requests import request_snapshot, snapshot_facts, time_text, verdict
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import client_settings, metadata_option
-from triplicate.cli.terminal.output import print_json, print_table, remarks
+from triplicate.cli.terminal.output import confirm, print_json, print_table, remarks
 from triplicate.client import Client
 from triplicate.config import DatabaseClientSettings
 from triplicate.config.log_settings import LogClientSettings
@@ -174,7 +174,7 @@ def drop(metadata: str | None, name: str, yes: bool) -> None:
     Its log is kept for a while (node.dropped_keep_s), so that `triplicate database undelete` can restore the database.
     """
     if not yes:
-        click.confirm(f"drop database {name}?", abort=True, err=True)
+        confirm(f"drop database {name}?")
 
     async def work(client: Client) -> None:
         await drop_database(client, name)

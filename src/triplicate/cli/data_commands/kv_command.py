@@ -8,7 +8,7 @@ from triplicate.cli.data_commands import kv_data_commands
 from triplicate.cli.data_commands.log_keys import key_option
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import client_settings, metadata_option
-from triplicate.cli.terminal.output import print_json, print_table, remarks
+from triplicate.cli.terminal.output import confirm, print_json, print_table, remarks
 from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.kv import (
@@ -151,7 +151,7 @@ def drop(metadata: str | None, name: str, yes: bool) -> None:
     A drop that was interrupted is finished when it is repeated.
     """
     if not yes:
-        click.confirm(f"delete store {name} with all its keys?", abort=True, err=True)
+        confirm(f"delete store {name} with all its keys?")
 
     async def work(client: Client) -> None:
         await drop_store(client, name, Logs(client, client_settings(LogClientSettings)))

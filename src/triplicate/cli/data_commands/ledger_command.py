@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -13,9 +13,11 @@ from triplicate.cli.data_commands.ledger_append import append_all, open_source
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
 from triplicate.cli.terminal.options import metadata_option
-from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
+from triplicate.cli.terminal.output import ProgressBar, confirm, print_json, print_table, remarks
 from triplicate.client import WRITER_AWAITED, Client, LedgerWriter
+from triplicate.errors import ArgumentError, CorruptionError, FormatError, LedgerListed, NoSuchLedger, NoSuchLog
 from triplicate.ledger import DigestType, LedgerMetadata
+from triplicate.log import LedgerUse, Logs, has_living_writer
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -100,24 +102,30 @@ def create(metadata: str | None, digest: str, password: str, as_json: bool, **sh
 @click.option("--bookie", "bookie_id", metavar="BOOKIE_ID", help="Only ledgers that this bookie is to hold entries of.")
 @_json
 def list_ledgers(metadata: str | None, limit: int | None, bookie_id: str | None, as_json: bool) -> None:
-    """List the ledgers of the cluster, by id."""
+    """List the ledgers of the cluster, by id, with the log, database or store that needs them.
+
+    Behind them are the ledgers that a log lists and that are missing.
+    """
 
     async def work(client: Client) -> None:
         rows: list[dict[str, Any]] = []
         with ProgressBar("ledgers", None) as bar:
+            uses = await _uses(client)
             async for ledger_id in client.ledger_ids():
                 if limit is not None and len(rows) == limit:
                     break
                 found = await client.metadata_of(ledger_id)
                 if bookie_id is None or any(bookie_id in segment.ensemble for segment in found.segments):
-                    rows.append(describe(ledger_id, found))
+                    rows.append({**describe(ledger_id, found), "belongs_to": _owner(found, uses.get(ledger_id))})
                 bar.advance()
+            if limit is None and bookie_id is None:
+                rows += await _missing(client, uses, {row["ledger_id"] for row in rows})
         if as_json:
             print_json(rows)
             return
-        names = ("ledger_id", "state", "entries", "bytes", "quorums", "digest", "segments", "created")
+        names = ("ledger_id", "state", "entries", "bytes", "quorums", "digest", "segments", "created", "belongs_to")
         cells = [[_cell(len(row[name]) if name == "segments" else row[name]) for name in names] for row in rows]
-        print_table(("ledger", *names[1:]), cells, right=("ledger", "entries", "bytes", "segments"))
+        print_table(("ledger", *names[1:-1], "belongs to"), cells, right=("ledger", "entries", "bytes", "segments"))
 
     run_with_client(metadata, work)
 
@@ -249,18 +257,29 @@ def tail(ledger_id: int, metadata: str | None, password: str, first: int, form: 
     run_with_client(metadata, work)
 
 
+def _force(text: str) -> Callable[[Command], Command]:
+    return click.option("--force", is_flag=True, help=text)
+
+
 @ledger.command()
 @_ledger_id
 @metadata_option
 @_password
+@_force("Also if the ledger is a log's and the log's writer lives.")
 @_json
-def recover(ledger_id: int, metadata: str | None, password: str, as_json: bool) -> None:
+def recover(ledger_id: int, metadata: str | None, password: str, force: bool, as_json: bool) -> None:
     """Fence a ledger's writer and close the ledger at the last confirmed entry.
 
     After it no writer can append, and all readers see the same end. A closed ledger does not change.
     """
 
     async def work(client: Client) -> None:
+        found = await client.metadata_of(ledger_id)
+        if not force and not found.is_closed and await has_living_writer(Logs(client), found):
+            raise ArgumentError(
+                f"ledger {ledger_id} is the {_owner(found, None)}, whose writer lives and would have to begin a new one; "
+                "--force recovers the ledger all the same"
+            )
         async with await client.recover(ledger_id, password=password.encode()) as reader:
             facts = describe(ledger_id, reader.metadata)
         if as_json:
@@ -275,18 +294,33 @@ def recover(ledger_id: int, metadata: str | None, password: str, as_json: bool) 
 @_ledger_id
 @metadata_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(ledger_id: int, metadata: str | None, yes: bool) -> None:
-    """Delete a ledger. `ledger undelete` can restore it for most of a day (`client.trash_period_s`). Then its space is freed."""
-    if not yes:
-        click.confirm(f"delete ledger {ledger_id} and everything in it?", abort=True, err=True)
+@_force("Also if a log, a database or a store needs it, which then lacks its records.")
+def delete(ledger_id: int, metadata: str | None, yes: bool, force: bool) -> None:
+    """Delete a ledger. `ledger undelete` can restore it for most of a day (`client.trash_period_s`). Then its space is freed.
+
+    Refused if a log, a database or a key-value store needs the ledger.
+    """
+
+    owner = ""
+
+    async def check(client: Client) -> None:
+        nonlocal owner
+        # A wrong id must be an error, though the deletion of a missing ledger succeeds.
+        owner = _owner(await client.metadata_of(ledger_id), None)
+        if not force:
+            await Logs(client).require_unlisted(ledger_id)
 
     async def work(client: Client) -> None:
-        # Checked first, because the deletion of a missing ledger succeeds, and a wrong id must be an error.
-        await client.metadata_of(ledger_id)
-        await client.delete(ledger_id)
+        await (client.delete(ledger_id) if force else Logs(client).delete_ledger(ledger_id))
         remarks.print(f"ledger {ledger_id} is deleted")
 
-    run_with_client(metadata, work)
+    try:
+        run_with_client(metadata, check)
+        if not yes:
+            confirm(f"delete ledger {ledger_id} and everything in it? It is {owner}")
+        run_with_client(metadata, work)
+    except LedgerListed as error:
+        raise LedgerListed(f"{error}; only in a broken cluster: --force deletes the ledger all the same") from error
 
 
 @ledger.command()
@@ -322,6 +356,44 @@ def describe(ledger_id: int, metadata: LedgerMetadata) -> dict[str, Any]:
         "segments": [{"first_entry_id": one.first_entry_id, "ensemble": list(one.ensemble)} for one in metadata.segments],
         "custom": {name: value.decode("utf-8", "backslashreplace") for name, value in sorted(metadata.custom.items())},
     }
+
+
+async def _uses(client: Client) -> dict[int, LedgerUse]:
+    """The ledgers that the logs of the cluster need. The standard error names logs whose lists cannot be read."""
+    logs, found = Logs(client), dict[int, LedgerUse]()
+    for name in await logs.names():
+        try:
+            found.update(await logs.ledger_uses(name))
+        except NoSuchLog:
+            continue  # Deleted in the meantime.
+        except (FormatError, CorruptionError) as error:
+            remarks.print(f"the ledgers of log {name} are not known: {error}")
+    return found
+
+
+async def _missing(client: Client, uses: Mapping[int, LedgerUse], there: Collection[int]) -> list[dict[str, Any]]:
+    """Rows of the ledgers that logs need and that are neither among those `there` nor now in the metadata."""
+    rows: list[dict[str, Any]] = []
+    for ledger_id in sorted(uses.keys() - there):
+        try:
+            await client.metadata_of(ledger_id)
+        except NoSuchLedger:
+            names = ("entries", "last_entry_id", "bytes", "quorums", "digest", "created")
+            rows.append({"ledger_id": ledger_id, "state": "missing", **dict.fromkeys(names), "segments": [], "custom": {}})
+            rows[-1]["belongs_to"] = str(uses[ledger_id])
+    return rows
+
+
+def _owner(metadata: LedgerMetadata, use: LedgerUse | None) -> str:
+    """The owner of a ledger: the log that lists it, or what its creator has noted."""
+    if use is not None:
+        return str(use)
+    noted = {name: metadata.custom[name].decode("utf-8", "backslashreplace") for name in ("log", "application") if name in metadata.custom}
+    if "log" in noted:
+        return f"{'open ledger' if not metadata.is_closed else 'ledger'} of log {noted['log']!r}"
+    return (
+        f"ledger of application {noted['application']!r}" if noted.get("application", "triplicate") != "triplicate" else "ledger of no log"
+    )
 
 
 def _cell(value: object) -> object:

@@ -21,7 +21,7 @@ from triplicate.cli.data_commands.position_param import PositionParam
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
-from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
+from triplicate.cli.terminal.output import ProgressBar, confirm, print_json, print_table, remarks
 from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.errors import ArgumentError, OffsetTruncated
 from triplicate.log import EARLIEST, LATEST, Head, Logs, LogSegment, LogWriter, Position, SegmentState
@@ -237,7 +237,7 @@ def tail(name: str, metadata: str | None, start: Position, form: str, offsets: b
 def truncate(name: str, offset: Position, metadata: str | None, yes: bool) -> None:
     """Delete the records before OFFSET (`latest`: all records). Space is freed by whole segments."""
     if not yes:
-        click.confirm(f"delete the records of log {name} before offset {offset}?", abort=True, err=True)
+        confirm(f"delete the records of log {name} before offset {offset}?")
 
     async def work(logs: Logs) -> None:
         first = await logs.truncate(name, await logs.offset_at(name, offset))
@@ -254,7 +254,7 @@ def truncate(name: str, offset: Position, metadata: str | None, yes: bool) -> No
 def delete(name: str, metadata: str | None, force: bool, yes: bool) -> None:
     """Delete a log and all its ledgers permanently."""
     if not yes:
-        click.confirm(f"delete log {name} and everything in it?", abort=True, err=True)
+        confirm(f"delete log {name} and everything in it?")
 
     async def work(logs: Logs) -> None:
         await logs.delete(name, force=force)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.cli.overview.door_certificates import certificate_of_bookie, certificate_of_node
 from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.errors import CorruptionError, FormatError, NoNode, NoSuchLog, SqlError, TriplicateError
+from triplicate.errors import CorruptionError, FormatError, NoNode, NoSuchLedger, NoSuchLog, SqlError, TriplicateError
 from triplicate.ledger import BookieSite
 from triplicate.log import Logs, SegmentState
 from triplicate.metadata import AclReport, BookieServiceInfo, NodeAcls, own_paths
@@ -46,6 +47,8 @@ Value = TypeVar("Value")
 BOOKIES_AT_A_TIME = 32
 """Bookies whose disk space is requested at the same time."""
 LEDGER_IDS_END = 2**63
+MISSING_EXAMINED = 100
+"""Maximum number of ledgers of a log that are searched for because the walk has not found them."""
 
 AddressesOf = Callable[[str], Awaitable[Sequence[str]]]
 """The addresses of a host name; none if it has none."""
@@ -83,6 +86,10 @@ class ClusterSources:
         self._clock = client.host.clock
         self._limit_s = limit_s
         self._resolve = resolve
+        self._needed: dict[str, frozenset[int]] = {}
+        """The ledgers that each log was found to need."""
+        self._walked: array[int] | None = None
+        """All ledgers of the last walk; None if it did not reach the last one."""
 
     async def collect(self) -> ClusterFacts:
         """All facts. The sources are read at the same time."""
@@ -98,6 +105,7 @@ class ClusterSources:
             freeze = scope.spawn(self._freeze(), name="freeze")
             acls = scope.spawn(self._acls(), name="acls")
         registered = next(iter(bookies.result().items), None)
+        found_logs = await self._with_missing(logs.result())
         found = await self.bookies(bookies.result(), ledgers.result())
         return ClusterFacts(
             self._metadata.instance_id,
@@ -106,7 +114,7 @@ class ClusterSources:
             ledgers.result(),
             nodes.result(),
             databases.result(),
-            logs.result(),
+            found_logs,
             marks.result(),
             recovery.result(),
             registered.location_problems if registered is not None else (),
@@ -216,8 +224,11 @@ class ClusterSources:
             async with aclosing(walk_ledgers(self._client)) as ledgers:
                 async for ledger in ledgers:
                     census.add(ledger.ledger_id, ledger.metadata)
+                    walked.append(ledger.ledger_id)
 
+        walked = array("q")
         answer = await self._bounded(walk)
+        self._walked = None if answer.cut else walked
         return census.counts(answer.cut)
 
     # Databases and logs.
@@ -253,6 +264,7 @@ class ClusterSources:
                 head = await self._logs.head(name)
                 owner = await self._logs.owner(name)
                 segments = await self._logs.segments(name)
+                self._needed[name] = frozenset(await self._logs.ledger_uses(name))
             except NoSuchLog:
                 continue  # Deleted in the meantime.
             except (FormatError, CorruptionError) as error:
@@ -262,6 +274,35 @@ class ClusterSources:
             lost = sum(one.state is SegmentState.LOST for one in segments)
             ledger_id = head.open.ledger_id if head.open is not None else None
             yield LogFacts(name, owner.name if owner is not None else None, len(segments), ledger_id, reduced, lost)
+
+    async def _with_missing(self, logs: Listed[LogFacts]) -> Listed[LogFacts]:
+        """The same logs with those of their ledgers that are not there. Concurrent changes are no reason to report one."""
+        suspects: dict[str, frozenset[int]] = {}
+        if self._walked is not None:
+            unknown = frozenset[int]().union(*self._needed.values()).difference(self._walked)
+            suspects = {name: needed & unknown for name, needed in self._needed.items() if needed & unknown}
+
+        async def missing(name: str) -> tuple[int, ...]:
+            # Read again: the ledger may have been created, or taken from the list, since.
+            await self._logs.store.sync()
+            needed = suspects[name] & (await self._logs.ledger_uses(name)).keys()
+            return tuple([ledger_id for ledger_id in sorted(needed)[:MISSING_EXAMINED] if not await self._exists(ledger_id)])
+
+        found: list[LogFacts] = []
+        for log in logs.items:
+            if log.name in suspects:
+                log = replace(log, missing=(await self._bounded(partial(missing, log.name))).value or ())
+            found.append(log)
+        return Listed(tuple(found), logs.cut)
+
+    async def _exists(self, ledger_id: int) -> bool:
+        try:
+            await self._metadata.ledgers.get(ledger_id)
+        except NoSuchLedger:
+            return False
+        except FormatError:
+            return True
+        return True
 
     # Auto-recovery.
 

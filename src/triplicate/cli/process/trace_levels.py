@@ -121,6 +121,7 @@ WARNINGS = frozenset(
         "log.copies_not_raised",
         "log.discard_refused",
         "log.janitor_failed",
+        "log.head_unreadable",
         "log.list_unreadable",
         "log.metadata_unreadable",
         "log.not_fenced",

@@ -13,7 +13,7 @@ from triplicate.cli.process.probes import ServedProcess, autorecovery_problems, 
 from triplicate.cli.process.serving import run_loop, serve_process
 from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
 from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
-from triplicate.cli.terminal.output import print_json
+from triplicate.cli.terminal.output import confirm, print_json
 from triplicate.config import (
     AutorecoverySettings,
     BookieSettings,
@@ -232,11 +232,9 @@ def _replace(configuration: Configuration, yes: bool) -> dict[str, object]:
 
     found = with_cluster("bookie-format", uri, check, configuration)
     if not yes:
-        click.confirm(
+        confirm(
             f"Every copy that bookie {found.bookie_id} held is given up, and {', '.join(found.directories.configured)} become its "
             "directories. Go on?",
-            abort=True,
-            err=True,
         )
     return {"bookie": found.bookie_id, "incarnation": with_cluster("bookie-format", uri, carry_out, configuration)}
 
@@ -244,11 +242,9 @@ def _replace(configuration: Configuration, yes: bool) -> dict[str, object]:
 def _visited(configuration: Configuration, yes: bool) -> dict[str, object]:
     bookie_id = bookie_id_of(configuration.get(BookieSettings))
     if not yes:
-        click.confirm(
+        confirm(
             f"From now on bookie {bookie_id} denies entries that it does not hold. If copies that it lost were not restored, acknowledged "
             "entries may be lost. Continue?",
-            abort=True,
-            err=True,
         )
 
     async def work(host: Host, cluster: ClusterMetadata) -> bool:

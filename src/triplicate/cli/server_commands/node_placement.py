@@ -10,7 +10,7 @@ import click
 
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import metadata_option
-from triplicate.cli.terminal.output import print_json, print_table, remarks
+from triplicate.cli.terminal.output import confirm, print_json, print_table, remarks
 from triplicate.client import Client
 from triplicate.errors import ReplicaError
 from triplicate.kv import placed_stores
@@ -176,7 +176,7 @@ def alter(metadata: str | None, name: str, weight: float) -> None:
 def remove(metadata: str | None, name: str, yes: bool) -> None:
     """Remove a node that does not run and will not come back. Other nodes are chosen at once for the copies that it was to have."""
     if not yes:
-        click.confirm(f"remove node {name} from the cluster?", abort=True, err=True)
+        confirm(f"remove node {name} from the cluster?")
 
     async def work(client: Client) -> None:
         await remove_node(client, name)

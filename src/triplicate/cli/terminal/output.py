@@ -43,6 +43,21 @@ class Remarks:
 remarks = Remarks()
 
 
+def confirm(question: str) -> None:
+    """Ask before something is destroyed.
+
+    Raises:
+        click.Abort: the answer is no. click.UsageError: standard input ended without an answer, as it does without a terminal.
+    """
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort as error:
+        if isinstance(error.__context__, EOFError):
+            click.echo(err=True)
+            raise click.UsageError("standard input ended without an answer, and nothing was done; give --yes to go on unasked") from None
+        raise
+
+
 def print_json(value: object) -> None:
     """Print one JSON value on one line."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, sort_keys=True) + "\n")

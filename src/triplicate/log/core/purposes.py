@@ -30,6 +30,13 @@ def check_purpose(log: str, head: Head, acting_for: Purpose) -> None:
     )
 
 
+def deletion_advice(log: str, purpose: Purpose) -> str:
+    """How the ledgers of a log are deleted by those that may."""
+    if purpose.kind is PurposeKind.USER:
+        return f"`triplicate log truncate {log} OFFSET` deletes its oldest records, `triplicate log delete {log}` all of them"
+    return _INSTEAD[purpose.kind].format(name=purpose.name)
+
+
 def check_retention(log: str, settings: LogSettings, purpose: Purpose) -> None:
     """Check that retention does not remove records from a log that its owner still needs.
 

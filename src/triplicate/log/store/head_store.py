@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from triplicate.config.log_settings import LogClientSettings, LogSettings
-from triplicate.errors import BadVersion, ConnectionLost, LedgerVanished, LogExists, MetadataError, NodeExists, NoNode, NoSuchLog
+from triplicate.errors import (
+    BadVersion,
+    ConnectionLost,
+    CorruptionError,
+    FormatError,
+    LedgerVanished,
+    LogExists,
+    MetadataError,
+    NodeExists,
+    NoNode,
+    NoSuchLog,
+)
 from triplicate.log.core.head import (
     USER,
     Head,
@@ -124,13 +135,15 @@ class HeadStore:
                 return
 
     async def names(self) -> list[str]:
-        """Names of all logs, sorted, without those being deleted."""
+        """Names of all logs, sorted, without those being deleted. One that cannot be read, and may be of a newer release, is among them."""
         found: list[str] = []
         for name in await self.nodes():
             try:
                 await self.read(name)
             except NoSuchLog:
                 continue
+            except (FormatError, CorruptionError) as error:
+                self.host.trace("log.head_unreadable", log=name, error=repr(error))
             found.append(name)
         return found
 

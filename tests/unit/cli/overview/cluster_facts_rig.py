@@ -56,14 +56,14 @@ def healthy() -> ClusterFacts:
 
 
 def wounded() -> ClusterFacts:
-    """One bookie is lost, one does not answer; a database has no leader; a log has lost and reduced segments."""
+    """One bookie is lost, one does not answer; a database has no leader; a log has lost, missing and reduced segments."""
     facts = healthy()
     silent = replace(bookie(3), total_bytes=None, free_bytes=None, silence="no answer within 10 s")
     return replace(
         facts,
         bookies=Listed((bookie(1), bookie(2, BookieState.LOST), silent)),
         databases=Listed((DatabaseFacts("shop", None, (CopyFacts("node-2", "diverged", 3, "its log differs"),)),)),
-        logs=Listed((LogFacts("events", None, 4, None, reduced=2, lost=1),)),
+        logs=Listed((LogFacts("events", None, 4, None, reduced=2, lost=1, missing=(40,)),)),
         marks=Listed((MarkFacts(7, ("bookie-2",), NOW_MS - 600_000, None), MarkFacts(9, ("bookie-2",), NOW_MS - 60_000, None))),
         recovery=RecoveryFacts(False, None),
     )

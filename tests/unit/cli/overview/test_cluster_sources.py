@@ -51,6 +51,29 @@ def test_a_healthy_cluster_has_no_problems() -> None:
     run(body())
 
 
+def test_a_ledger_that_a_log_needs_and_that_is_gone_is_a_problem_of_the_log() -> None:
+    async def body() -> None:
+        async with fake_cluster() as cluster, cluster.client(PATIENT) as client:
+            await prepare(cluster)
+            logs = Logs(client)
+            for name in ("events", "whole"):
+                await logs.create(name)
+                async with await logs.writer(name) as writer:
+                    await writer.append(b"x")
+            gone = (await logs.segments("events"))[0].ledger_id
+            assert problems_of(await collect(client)) == ()
+            await client.delete(gone)
+            facts = await collect(client)
+            assert {one.name: one.missing for one in facts.logs.items} == {"events": (gone,), "whole": ()}
+            assert [(one.text, one.command) for one in problems_of(facts)] == [
+                (f"log events needs 1 ledger that is gone: {gone}", "triplicate log repair events")
+            ]
+            await client.undelete(gone)
+            assert problems_of(await collect(client)) == ()
+
+    run(body())
+
+
 def test_a_bookie_that_is_not_registered_is_lost_and_its_ledgers_are_counted() -> None:
     async def body() -> None:
         async with fake_cluster() as cluster, cluster.client(PATIENT) as client:

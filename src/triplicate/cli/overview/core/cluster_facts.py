@@ -147,6 +147,8 @@ class LogFacts:
     """Segments with fewer copies than the log's settings."""
     lost: int = 0
     """Segments whose ledger is lost for good."""
+    missing: tuple[int, ...] = ()
+    """Ledgers that the log lists and that are not in the metadata."""
     problem: str = ""
     """Why its list of segments cannot be read; empty if it can."""
 

@@ -56,8 +56,8 @@ def is_bad_database(database: DatabaseFacts) -> bool:
 
 
 def is_bad_log(log: LogFacts) -> bool:
-    """Whether segments are lost or have too few copies, or cannot be read."""
-    return log.lost > 0 or log.reduced > 0 or bool(log.problem)
+    """Whether segments are missing, lost, have too few copies, or cannot be read."""
+    return log.lost > 0 or log.reduced > 0 or bool(log.missing or log.problem)
 
 
 def _silent_sources(facts: ClusterFacts) -> Iterator[Problem]:
@@ -204,6 +204,10 @@ def _logs(logs: tuple[LogFacts, ...]) -> Iterator[Problem]:
     for one in logs:
         if one.problem:
             yield Problem(f"log {one.name}: {one.problem}", f"triplicate log show {one.name}")
+        if one.missing:
+            named = _named([str(ledger_id) for ledger_id in one.missing])
+            text = f"log {one.name} needs {_count(len(one.missing), 'ledger that is', 'ledgers that are')} gone: {named}"
+            yield Problem(text, f"triplicate log repair {one.name}")
         if one.lost:
             yield Problem(f"log {one.name} has {_count(one.lost, 'lost segment', 'lost segments')}", f"triplicate log show {one.name}")
     reduced = [one for one in logs if one.reduced]

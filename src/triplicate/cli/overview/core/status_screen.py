@@ -126,13 +126,13 @@ def _copy_text(copy: CopyFacts) -> str:
 def _logs(facts: ClusterFacts) -> Section:
     title = f"LOGS {len(facts.logs.items)}{_cut(facts.logs.cut)}"
     rows = [TableRow(_log_cells(one), is_bad_log(one)) for one in facts.logs.items]
-    headings = ("log", "writer", "open ledger", "segments", "reduced", "lost")
+    headings = ("log", "writer", "open ledger", "segments", "reduced", "missing", "lost")
     return Section(title, headings, tuple(rows), headings[2:], "triplicate log list")
 
 
 def _log_cells(log: LogFacts) -> tuple[str, ...]:
     ledger = "-" if log.open_ledger is None else str(log.open_ledger)
-    return log.name, log.writer or "-", ledger, str(log.segments), str(log.reduced), str(log.lost)
+    return log.name, log.writer or "-", ledger, str(log.segments), str(log.reduced), str(len(log.missing)), str(log.lost)
 
 
 def _marks(facts: ClusterFacts) -> Section:

@@ -38,6 +38,7 @@ def test_each_wound_is_a_problem() -> None:
         "auto-recovery is disabled, so they stay under-replicated",
         "database shop has no leader",
         "the copy of database shop on node-2 is diverged",
+        "log events needs 1 ledger that is gone: 40",
         "log events has 1 lost segment",
         "1 log has segments with fewer copies: events",
     ]

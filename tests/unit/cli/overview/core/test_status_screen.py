@@ -28,9 +28,9 @@ def test_the_screen_of_a_healthy_cluster() -> None:
         "  stock     node-2  node-1 follower",
         "",
         "LOGS 2",
-        "  log     writer    open ledger  segments  reduced  lost",
-        "  events  a writer           41         3        0     0",
-        "  old     -                   -         1        0     0",
+        "  log     writer    open ledger  segments  reduced  missing  lost",
+        "  events  a writer           41         3        0        0     0",
+        "  old     -                   -         1        0        0     0",
         "",
         "UNDER-REPLICATED 0; auto-recovery enabled, auditor bookie-1",
     ]
@@ -39,7 +39,7 @@ def test_the_screen_of_a_healthy_cluster() -> None:
 def test_the_screen_of_a_wounded_cluster_begins_with_its_problems() -> None:
     lines = screen_lines(wounded())
     assert lines[:3] == [
-        "8 PROBLEMS: cluster an-instance, 2026-09-21T14:13:20Z",
+        "9 PROBLEMS: cluster an-instance, 2026-09-21T14:13:20Z",
         "! 1 bookie is lost: bookie-2 (11 ledgers) > triplicate bookie list",
         "! 1 bookie does not answer: bookie-3 > triplicate bookie list",
     ]
