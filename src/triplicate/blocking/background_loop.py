@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ class BackgroundLoop:
 
     def __init__(self, name: str = "triplicate") -> None:
         self._loop = _new_loop()
+        self._process_id = os.getpid()
         self._closed = False
         self._closes = threading.RLock()
         """Held while a coroutine is given to the loop, and while the loop is stopped: nothing is given to a loop that stops.
@@ -40,33 +42,45 @@ class BackgroundLoop:
 
         Raises:
             HandleClosed: the loop was closed before, so the coroutine was not started, or meanwhile, so it was cancelled; or this is the
-            loop's own thread. Also every error of the coroutine.
+            loop's own thread, or a child of the process that made the loop. Also every error of the coroutine.
         """
         if self._is_own_thread:
             coroutine.close()
             raise HandleClosed("a call that blocks the thread of its own event loop would wait for itself; await the async method there")
         future = self._submit(coroutine)
         if future is None:
-            raise _closed_error()
+            raise self._closed_error()
         try:
             return future.result()
         except concurrent.futures.CancelledError:
             if self._closed:
-                raise _closed_error() from None
+                raise self._closed_error() from None
             raise
         except BaseException:
             future.cancel()
             raise
 
     @property
+    def _is_forked(self) -> bool:
+        return os.getpid() != self._process_id
+
+    def _closed_error(self) -> HandleClosed:
+        if self._is_forked:
+            parent, child = self._process_id, os.getpid()
+            text = f"this connection was opened by process {parent}, and does not work in its fork {child}: open one in the child"
+            return HandleClosed(text)
+        return HandleClosed("the connection was closed; open a new one")
+
+    @property
     def _is_own_thread(self) -> bool:
         return threading.get_ident() == self._thread.ident
 
     def _submit(self, coroutine: Coroutine[Any, Any, Result]) -> concurrent.futures.Future[Result] | None:
-        """Give a coroutine to the loop; None if the loop is closed."""
-        with self._closes:
-            if not self._closed:
-                return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        """Give a coroutine to the loop; None if the loop is closed, or runs in the parent of this process only."""
+        if not self._is_forked:  # The lock may have been held by a thread that the child does not have.
+            with self._closes:
+                if not self._closed:
+                    return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         coroutine.close()
         return None
 
@@ -131,6 +145,9 @@ class BackgroundLoop:
 
     def close(self) -> None:
         """Stop the loop and end the thread. Coroutines that run are cancelled, and their callers meet HandleClosed. Idempotent."""
+        if self._is_forked:
+            self._closed = True  # The thread, and all that the loop holds open, belong to the parent.
+            return
         with self._closes:
             is_first, self._closed = not self._closed, True
             if is_first:
@@ -148,7 +165,7 @@ class BackgroundLoop:
             self._loop.close()
             for future in self._started:
                 if future.set_running_or_notify_cancel():
-                    future.set_exception(_closed_error())
+                    future.set_exception(self._closed_error())
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -157,10 +174,6 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
-
-
-def _closed_error() -> HandleClosed:
-    return HandleClosed("the connection was closed; open a new one")
 
 
 async def _end_all() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
@@ -12,7 +12,7 @@ from typing import NamedTuple, NoReturn
 import click
 
 from triplicate.cli.terminal.extras import cure_of, is_installed
-from triplicate.cli.terminal.pipes import OutputClosed
+from triplicate.cli.terminal.pipes import STANDARD_OUTPUT, OutputClosed, discard_output, prepare_standard_streams
 from triplicate.errors import SqlError, TriplicateError
 
 
@@ -128,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Exit codes: 0 done, 1 failed (one line on standard error), 2 wrong usage, 130 interrupted.
     """
     code: object = 0
+    prepare_standard_streams()
     try:
         code = cli.main(args=arguments, prog_name="triplicate", standalone_mode=False)
     except click.ClickException as error:
@@ -136,8 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except OutputClosed:
-        # The reader of the output has closed the pipe, as `head` does. The rest is discarded, also at the interpreter's end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()  # The reader of the output has closed the pipe, as `head` does.
     except ModuleNotFoundError as error:
         cure = cure_of(error)
         if cure is None:
@@ -145,7 +145,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         click.echo(f"triplicate: {cure}", err=True)
         sys.exit(1)
     except (TriplicateError, OSError) as error:
-        click.echo(f"triplicate: {one_line(error)}", err=True)
+        if isinstance(error, OSError) and error.filename == STANDARD_OUTPUT:
+            discard_output()
+        with contextlib.suppress(OSError):  # Standard error may be gone, too.
+            click.echo(f"triplicate: {one_line(error)}", err=True)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
 

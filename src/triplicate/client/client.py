@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -110,6 +111,7 @@ class Client:
         )
         self._readers: dict[int, LedgerReader] = {}
         self._closed = False
+        self._process_id = os.getpid()
         self._trash_due = 0.0
         """When to expire the trash again, in seconds of the monotonic clock."""
 
@@ -443,3 +445,5 @@ class Client:
     def _check_usable(self) -> None:
         if self._closed:
             raise HandleClosed("the client was closed; open a new one")
+        if os.getpid() != self._process_id:
+            raise HandleClosed(f"this client was made by process {self._process_id}, and does not work in its fork; make one in the child")

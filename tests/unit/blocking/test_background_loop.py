@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import gc
+import os
+import select
+import signal
 import threading
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
@@ -122,3 +125,34 @@ def test_an_iteration_that_the_loops_thread_collects_as_garbage_is_closed() -> N
     finally:
         gc.enable()
         in_thread(loop.close).result(LIMIT_S)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_call_in_a_forked_child_is_an_error_and_the_parent_goes_on() -> None:
+    """The child has no thread that would answer, and waited for ever."""
+    loop = BackgroundLoop("test")
+
+    async def answer() -> int:
+        return 7
+
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            loop.call(answer())
+            os.write(write, b"answered")
+        except HandleClosed as error:
+            loop.post(answer())
+            loop.close()
+            os.write(write, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    ready, _, _ = select.select([read], [], [], LIMIT_S)
+    said = os.read(read, 1000).decode() if ready else "nothing"
+    os.close(read)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert said == (f"this connection was opened by process {os.getpid()}, and does not work in its fork {child}: open one in the child")
+    assert loop.call(answer()) == 7
+    loop.close()

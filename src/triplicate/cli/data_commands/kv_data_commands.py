@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
@@ -97,11 +98,12 @@ def get(door: Mapping[str, Any], store: str, key: str, level: str) -> None:
 @click.option("--if-absent", is_flag=True, help="Only if the key does not exist; else exits with 1.")
 @connection_options
 def put(door: Mapping[str, Any], store: str, key: str, value: str, seconds: int | None, if_absent: bool) -> None:
-    """Set a key to a value."""
+    """Set a key to a value; the VALUE - is standard input, to its end."""
+    data = value.encode() if value != "-" else sys.stdin.buffer.read()
     options = ([b"EX", b"%d" % seconds] if seconds else []) + ([b"NX"] if if_absent else [])
 
     async def work(client: RespClient) -> None:
-        if await _asked(client, b"SET", key.encode(), value.encode(), *options) is None:
+        if await _asked(client, b"SET", key.encode(), data, *options) is None:
             raise ArgumentError(f"store {store} has a key {key!r} already")
 
     _run(door, store, work)

@@ -24,8 +24,8 @@ class PayloadSource(Protocol):
 
 @contextlib.asynccontextmanager
 async def open_source(payloads: Sequence[str], file: str | None) -> AsyncIterator[PayloadSource]:
-    """Payloads from the arguments, or from lines of a file, or from lines of standard input."""
-    if payloads:
+    """Payloads from the arguments, or from lines of a file, or from lines of standard input, for which ``-`` stands, too."""
+    if tuple(payloads) != ("-",) and payloads:
         yield FixedSource(payloads)
         return
     worker = real_host("append").new_worker("lines")

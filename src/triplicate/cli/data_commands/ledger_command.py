@@ -180,8 +180,8 @@ def show(ledger_id: int, metadata: str | None, password: str, as_json: bool) -> 
 def append(ledger_id: str, payloads: tuple[str, ...], metadata: str | None, file: str | None, password: str, **rest: Any) -> None:
     """Append entries and close the ledger.
 
-    LEDGER is an id printed by `ledger create`, or `new` for a new ledger. Each PAYLOAD is an entry. Without payloads, each line of --file
-    or of standard input is an entry. --digest and the quorums apply to a new ledger.
+    LEDGER is an id printed by `ledger create`, or `new` for a new ledger. Each PAYLOAD is an entry. Without payloads, or
+    with - as the only one, each line of --file or of standard input is an entry. --digest and the quorums apply to a new ledger.
     """
     if payloads and file:
         raise click.UsageError("give payloads or --file, not both")

@@ -135,7 +135,7 @@ def show(name: str, metadata: str | None, as_json: bool) -> None:
 def append(
     name: str, values: tuple[str, ...], metadata: str | None, file: str | None, owner: str, take_over: bool, offsets: bool, as_json: bool
 ) -> None:
-    """Append records: each VALUE, or each line of --file or of standard input."""
+    """Append records: each VALUE, or each line of --file or of standard input (also for the single VALUE -)."""
     if values and file:
         raise click.UsageError("give values or --file, not both")
 

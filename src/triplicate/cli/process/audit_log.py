@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
@@ -17,6 +18,13 @@ STDERR = "stderr"
 
 class PrivateFileHandler(RotatingFileHandler):
     """Appends to a file with mode 0600, and renames it at a size."""
+
+    def reopen(self) -> None:
+        """Let the next line open the file again."""
+        with self.lock or contextlib.nullcontext():
+            if self.stream is not None:
+                self.stream.close()
+                self.stream = None
 
     def _open(self) -> TextIOWrapper:
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -52,3 +60,10 @@ def configure_audit_log(place: str, limit_bytes: int) -> None:
         raise EnvironmentFault(f"node.audit_log: {place} cannot be written: {error.strerror}") from None
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger.addHandler(handler)
+
+
+def reopen_audit_log() -> None:
+    """Close the file of the audit log, which another program may have renamed. The next line opens it under its name again."""
+    for handler in logging.getLogger(AUDIT_LOGGER).handlers:
+        if isinstance(handler, PrivateFileHandler):
+            handler.reopen()

@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
+from triplicate.cli.process.audit_log import reopen_audit_log
 from triplicate.cli.process.page_access import PageAddress, page_guard
 from triplicate.cli.process.probes import ProcessState, ServedProcess
 from triplicate.cli.process.trace_levels import level_of
@@ -26,6 +27,7 @@ from triplicate.runtime import (
     PageGuard,
     Probe,
     TaskScope,
+    Trace,
     collect_garbage_seldom,
     first_of,
     real_host,
@@ -143,6 +145,29 @@ class LogTrace:
             self._logger.log(level, "%s%s", kind, text)
 
 
+def outlive_hangup(on_hangup: Callable[[], None] | None = None) -> None:
+    """Let SIGHUP, SIGUSR1 and SIGUSR2, which end a program by default, end nothing. Terminals that close and rotations of logs
+    send them.
+
+    Args:
+        on_hangup: called at SIGHUP, on the main thread between two steps of the interpreter.
+    """
+
+    def handle(number: int, frame: object) -> None:
+        if number == signal.SIGHUP and on_hangup is not None:
+            on_hangup()
+
+    for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, handle)
+
+
+def reload(trace: Trace) -> None:
+    """The work of SIGHUP in a server: the audit log is opened again under its name. Certificates, users, tokens and keys are read again
+    anyway when their files change, and other settings at the next start."""
+    reopen_audit_log()
+    trace("process.hangup", reopened="the audit log", read_at_the_next_start="settings")
+
+
 async def until_signal() -> int:
     """Wait for SIGINT or SIGTERM; returns its number. A second signal is not caught: it ends the process at once."""
     loop = asyncio.get_running_loop()
@@ -245,6 +270,7 @@ def serve_process(
     if not __debug__:
         # A broken invariant must stop a server before it acknowledges anything.
         raise ConfigError("servers keep their assertions: start Python without -O, and unset PYTHONOPTIMIZE")
+    outlive_hangup()
     configure_log(settings.log_level)
     raise_open_files_limit()
     collect_garbage_seldom()
@@ -278,6 +304,8 @@ async def serve(
         ConfigError: the pages cannot be protected as the settings say.
         EnvironmentFault: the metrics' address cannot be opened, or the server failed. Also the errors of `start`.
     """
+    # On the loop, not in a handler of the interpreter, which may interrupt anything.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload, host.trace)
     metrics, security = Metrics(), security if security is not None else SecuritySettings()
     show_expiry(metrics, security)
     guard = page_guard(host, settings, security)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from triplicate.cli.process.serving import watch_parent
+from triplicate.cli.process.serving import outlive_hangup, watch_parent
 from triplicate.cli.supervision.cluster_folder import STORES, ClusterFolder
 from triplicate.cli.supervision.cluster_pages import ClusterPages, ClusterState, Serves
 from triplicate.cli.supervision.cluster_view import Answers, ClusterView
@@ -70,6 +70,8 @@ def up(
     processes that end and serve again, read-only bookies, databases without a leader.
     """
     watch_parent(parent_pipe)
+    hung_up = threading.Event()
+    outlive_hangup(hung_up.set)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -85,7 +87,7 @@ def up(
             show(cluster, monitor.view, pages.url if pages is not None else None, as_json=as_json)
             for line in first:
                 report(line)
-            monitor.run(stop)
+            monitor.run(stop, hung_up)
             remarks.print("ending …")
 
 
@@ -122,12 +124,16 @@ class ClusterMonitor:
             return Serves.NOT
         return Serves.WITH_PROBES if "metrics" in one.facts else Serves.WITHOUT_PROBES
 
-    def run(self, stop: threading.Event) -> None:
-        """Supervise the cluster until `stop` is set."""
+    def run(self, stop: threading.Event, hung_up: threading.Event) -> None:
+        """Supervise the cluster until `stop` is set. SIGHUP is passed on to the processes when `hung_up` is set."""
         with Prober(self._answers) as prober:
             seen = prober.answers
             while not stop.wait(POLL_S):
                 self._supervisor.poll()
+                if hung_up.is_set():
+                    hung_up.clear()
+                    self._cluster.hang_up()
+                    report("SIGHUP: passed on to the processes, which open their audit logs again")
                 prober.targets = targets_of(self._cluster)
                 self._update_state()
                 if prober.answers is not seen:

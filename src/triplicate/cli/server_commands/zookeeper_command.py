@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from triplicate.cli.process.serving import report_ready, watch_parent
+from triplicate.cli.process.serving import outlive_hangup, report_ready, watch_parent
 from triplicate.cli.supervision.zookeeper_process import ZooKeeperProcess
 from triplicate.errors import EnvironmentFault
 
@@ -26,6 +26,7 @@ def zookeeper(config: str, parent_pipe: int | None, ready_pipe: int | None) -> N
 
     It is one real ZooKeeper server on loopback, of the release whose jars PySpark contains.
     """
+    outlive_hangup()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

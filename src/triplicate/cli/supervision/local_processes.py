@@ -126,6 +126,12 @@ class LocalCluster:
         if ready is not None:
             os.close(ready)
 
+    def hang_up(self) -> None:
+        """Send SIGHUP to every process that serves. One that starts may not have its handler yet."""
+        for one in self._running.values():
+            if one.facts and one.process.poll() is None:
+                one.process.send_signal(signal.SIGHUP)
+
     def kill(self, name: str) -> None:
         """Send SIGKILL to one process and wait for its end."""
         process = self._running[name].process

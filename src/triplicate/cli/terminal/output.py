@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -33,11 +34,12 @@ class Remarks:
         return self._console
 
     def print(self, text: str) -> None:
-        """Print one remark."""
-        if self._console is None:
-            click.echo(text, err=True)
-        else:
-            self._console.print(text)
+        """Print one remark. It is dropped where standard error is gone, for example with the terminal: the work goes on."""
+        with contextlib.suppress(OSError):
+            if self._console is None:
+                click.echo(text, err=True)
+            else:
+                self._console.print(text)
 
 
 remarks = Remarks()

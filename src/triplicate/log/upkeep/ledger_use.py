@@ -18,7 +18,7 @@ ABSENT_BY_RIGHT = (SegmentState.DELETING, SegmentState.LOST, SegmentState.ARCHIV
 
 @dataclass(frozen=True, slots=True)
 class LedgerUse:
-    """What a log lists a ledger as."""
+    """The use of a ledger by the log that lists it."""
 
     log: str
     purpose: Purpose

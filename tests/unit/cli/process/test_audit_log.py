@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from triplicate.cli.process.audit_log import OLD_FILES, configure_audit_log
+from triplicate.cli.process.audit_log import OLD_FILES, configure_audit_log, reopen_audit_log
 from triplicate.errors import EnvironmentFault
 from triplicate.security import AUDIT_LOGGER, audit
 
@@ -66,3 +66,14 @@ def test_a_place_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFault, match="cannot be written"):
         configure_audit_log(str(tmp_path / "link"), 4096)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_file_that_was_renamed_is_made_again_after_it_is_reopened(tmp_path: Path) -> None:
+    file = tmp_path / "audit"
+    configure_audit_log(str(file), 1 << 20)
+    audit("login accepted", 0, {"role": "anna"})
+    file.rename(tmp_path / "rotated")
+    reopen_audit_log()
+    audit("login accepted", 0, {"role": "berta"})
+    assert json.loads(file.read_text())["role"] == "berta"
+    assert json.loads((tmp_path / "rotated").read_text())["role"] == "anna"
