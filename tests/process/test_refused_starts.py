@@ -49,6 +49,19 @@ def value_out_of_bounds(setup: SetUp) -> str:
     return f"bookie.gc_interval_s = 0.001 (file {setup.config}): at least 0.05 seconds is allowed (from 0.05 to 604800)"
 
 
+def nothing_chosen(setup: SetUp) -> str:
+    """An empty file, as a wrong path or a failed template leaves it."""
+    setup.config.write_text(f"[metadata]\nuri = '{setup.uri}'\n")
+    text = "is not set, and a server does not choose it by itself: put it into the --config file, or into the variable"
+    return f"bookie.bookie_id {text} TRIPLICATE_BOOKIE_BOOKIE_ID"
+
+
+def no_directories(setup: SetUp) -> str:
+    setup.config.write_text(f"[metadata]\nuri = '{setup.uri}'\n[bookie]\nbookie_id = 'bookie-9'\n")
+    text = "is not set, and a server does not choose it by itself: put it into the --config file, or into the variable"
+    return f"bookie.journal_directories {text} TRIPLICATE_BOOKIE_JOURNAL_DIRECTORIES"
+
+
 def no_cluster(setup: SetUp) -> str:
     setup.uri = f"sqlite://{setup.folder}/nowhere/metadata.db"
     setup.write_config()
@@ -121,6 +134,8 @@ BREAKS = [
     without_a_mark,
     unknown_setting,
     value_out_of_bounds,
+    nothing_chosen,
+    no_directories,
     no_cluster,
     one_directory_more,
     lost_log,

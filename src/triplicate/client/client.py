@@ -28,7 +28,16 @@ from triplicate.client.write.departures import DepartureFollower
 from triplicate.client.write.ledger_writer import LedgerWriter
 from triplicate.client.write.write_handle import WriteHandle
 from triplicate.config import ClientSettings, SecuritySettings
-from triplicate.errors import ArgumentError, BadVersion, HandleClosed, LedgerClosed, LedgerExists, MetadataError, Unauthorized
+from triplicate.errors import (
+    ArgumentError,
+    BadVersion,
+    HandleClosed,
+    LedgerClosed,
+    LedgerExists,
+    MetadataError,
+    NotEnoughBookies,
+    Unauthorized,
+)
 from triplicate.ledger import AckDomains, DigestType, EnsembleSegment, LedgerMetadata, LedgerState, check_quorums, choose_ensemble
 from triplicate.metadata import ClusterMetadata, TreeOperation, Versioned
 from triplicate.runtime import Host, Metrics, TaskScope, timeout_at
@@ -200,7 +209,10 @@ class Client:
         writable = await retry.read(context.metadata.bookies.writable)
         suspects = context.avoided_bookies()
         rules = await self.placement.rules(write_quorum, writable, for_writer=True)
-        ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects, rules)
+        try:
+            ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects, rules)
+        except NotEnoughBookies as error:
+            raise NotEnoughBookies(f"{error}{await retry.read(context.metadata.bookies.read_only_note)}") from error
         now_ms = context.host.clock.wall_us() // 1000
         ours = {"application": b"triplicate", "component": b"ledger", "created": str(now_ms).encode()}
         wanted = LedgerMetadata(

@@ -17,7 +17,8 @@ class BookieSettings:
 
     bookie_id: str = setting(
         "",
-        "Permanent name of the bookie in the cluster. Empty: its advertised address and port, which must then be fixed.",
+        "Permanent name of the bookie in the cluster. Empty: its advertised address and port, which must then be fixed. The command "
+        "`triplicate bookie` demands it, or one of those.",
         bookkeeper="bookieId",
     )
     host: str = setting("127.0.0.1", "Address to listen on.", bookkeeper="listeningInterface")
@@ -93,10 +94,14 @@ class BookieSettings:
         high=100_000,
     )
     journal_directories: tuple[str, ...] = setting(
-        ("journal",), "Directories of the journal. Several directories share the ledgers between them.", bookkeeper="journalDirectories"
+        ("journal",),
+        "Directories of the journal. Several directories share the ledgers between them. The command `triplicate bookie` demands it.",
+        bookkeeper="journalDirectories",
     )
     ledger_directories: tuple[str, ...] = setting(
-        ("ledgers",), "Directories of the entry logs. The index is in the first.", bookkeeper="ledgerDirectories"
+        ("ledgers",),
+        "Directories of the entry logs. The index is in the first. The command `triplicate bookie` demands it.",
+        bookkeeper="ledgerDirectories",
     )
 
     journal_preallocate_bytes: int = setting(

@@ -73,6 +73,22 @@ class Configuration:
         value: Settings = self._values[settings]
         return value
 
+    def require(self, *needed: Sequence[str]) -> None:
+        """Check that settings were set: a server that starts by mistake must not make files, or a name in the cluster, out of defaults.
+
+        Args:
+            needed: for each need the settings of which at least one must be set, the usual one first.
+
+        Raises:
+            ConfigError: it names the first need that is not met.
+        """
+        for paths in needed:
+            if not any(path in self._sources for path in paths):
+                raise ConfigError(
+                    f"{paths[0]} is not set, and a server does not choose it by itself: put it into the --config file, "
+                    f"or into the variable {PREFIX}{paths[0].replace('.', '_').upper()}"
+                )
+
     def source(self, path: str) -> str:
         """The source of ``section.key`` in words; ``default`` if it was not set."""
         return self._sources.get(path, "default")

@@ -13,8 +13,8 @@ MIB = 1024 * 1024
 class NodeSettings:
     """One process that keeps copies of databases and serves PostgreSQL's protocol."""
 
-    node_id: str = setting("node-1", "Name of this node, unique in the cluster.")
-    directory: str = setting("node", "Directory of the database copies.")
+    node_id: str = setting("node-1", "Name of this node, unique in the cluster. The command `triplicate node` demands it.")
+    directory: str = setting("node", "Directory of the database copies. The command `triplicate node` demands it.")
     host: str = setting("127.0.0.1", "Address that the PostgreSQL server listens on.")
     port: int = setting(0, "Port of the PostgreSQL server. 0 selects a free port.", low=0, high=65535)
     advertised_address: str = setting("", "host:port published to others. Empty: the address that the server listens on.")

@@ -353,11 +353,7 @@ class Logs(ReadableLogs):
         self._encryption.check(name, head)
         if head.open is not None and not publication.serves_publishers(head):
             await await_no_owner(self._store, name)
-        writable = await self.client.metadata.bookies.writable()
-        machines = machines_of(writable)
-        if quorums_for(head.settings, placeable_copies(machines)) is None:
-            there = f"there are {len(writable)} ({', '.join(writable) or 'none'}) on {len(set(machines))} machines"
-            raise NotEnoughBookies(f"log {name!r} needs {head.settings.ack_quorum} writable bookies, {there}; start more bookies")
+        await self.require_bookies(name, head.settings)
         await publication.check_password(self._store, name, head, [password_of(self.settings)])
         if application is None or batch is None:
             return None
@@ -365,6 +361,20 @@ class Logs(ReadableLogs):
         if last is None:
             await publishers.check_not_forgotten(self._store, name, application, batch)
         return last.state if last is not None and publication.is_old_batch(last.state, batch) else None
+
+    async def require_bookies(self, name: str, settings: LogSettings) -> None:
+        """Check that the records of a log with these settings can be stored now.
+
+        Raises:
+            NotEnoughBookies: too few bookies are writable; the message names them, and those that are read-only.
+        """
+        bookies = self.client.metadata.bookies
+        writable = await bookies.writable()
+        machines = machines_of(writable)
+        if quorums_for(settings, placeable_copies(machines)) is None:
+            there = f"there are {len(writable)} ({', '.join(writable) or 'none'}) on {len(set(machines))} machines"
+            note = await bookies.read_only_note()
+            raise NotEnoughBookies(f"log {name!r} needs {settings.ack_quorum} writable bookies, {there}; start more bookies{note}")
 
     async def _tidy(self, name: str, most: int) -> None:
         """Apply retention to a log without a writer, whose rolls would do it. Excess work and failures are left to the janitor."""

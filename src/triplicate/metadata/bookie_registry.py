@@ -53,6 +53,10 @@ class RegisteredBookies:
         return bookie_id in self.writable or bookie_id in self.readonly or bookie_id in self.unreadable
 
 
+NAMED_MAX = 10
+"""Bookies that a message names."""
+
+
 class BookieRegistry:
     """The registrations of one cluster's bookies: ephemeral nodes under ``available`` and ``available/readonly``."""
 
@@ -130,6 +134,12 @@ class BookieRegistry:
     async def readonly(self) -> dict[str, BookieServiceInfo]:
         """The read-only bookies, sorted by id."""
         return await self._infos(self._readonly, await self._names(self._readonly))
+
+    async def read_only_note(self) -> str:
+        """The end of a sentence about too few writable bookies, which names those that only read; empty if there are none."""
+        names = sorted(await self.readonly())
+        listed = ", ".join(names[:NAMED_MAX]) + (f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else "")
+        return f"; read-only for want of disk space or by request, see `triplicate bookie list`: {listed}" if names else ""
 
     async def registered(self) -> RegisteredBookies:
         """All registered bookies. One that moves between the lists counts by its older registration."""

@@ -58,11 +58,13 @@ async def create_with_log(
         False if the name is in use. There is no log then.
 
     Raises:
-        ArgumentError: `settings` has retention, which snapshots decide.
+        ArgumentError: `settings` has retention, which snapshots decide. NotEnoughBookies: its log could store nothing now.
     """
     if await tree.exists(path) is not None:
         return False
     logs = logs.acting_for(purpose)
+    # Nobody could lead a replica whose log stores nothing.
+    await logs.require_bookies(log, settings or LogSettings())
     await logs.create(log, settings, purpose=purpose, key_id=key_id)
     try:
         await tree.create(path, content, parents=True)

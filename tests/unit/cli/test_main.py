@@ -108,7 +108,11 @@ def test_an_invalid_ledger_id_is_refused_with_the_command_that_lists_them(capsys
         assert f"{typed!r} is no ledger id; give a number, as `triplicate ledger list` shows them" in err
 
 
-@pytest.mark.parametrize("arguments", [["log", "list"], ["bookie"], ["node"]])
+BOOKIE = ["bookie", "--bookie-id", "b", "--journal-directories", "j", "--ledger-directories", "l"]
+NODE = ["node", "--node-id", "n", "--directory", "d"]
+
+
+@pytest.mark.parametrize("arguments", [["log", "list"], BOOKIE, NODE])
 def test_a_relative_path_in_a_store_is_reported_with_the_absolute_one(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -225,10 +229,25 @@ def test_our_errors_are_one_line_without_a_traceback(
 
 def test_a_mistyped_cluster_is_named_and_not_made(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/typo.db"
-    for arguments in (["ledger", "list"], ["bookie"]):
+    for arguments in (["ledger", "list"], BOOKIE):
         code, _, err = run([*arguments, "--metadata", uri], capsys)
         assert code == 1
         assert err.splitlines()[-1] == f"triplicate: there is no cluster at {uri}: start one with `triplicate up`, or check the address"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("left_out", ["--bookie-id", "--journal-directories", "--ledger-directories", "--node-id", "--directory"])
+def test_a_server_does_not_start_without_a_name_and_directories(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, left_out: str
+) -> None:
+    """With an empty file it would make files in the current directory, and a name in the cluster that stays."""
+    monkeypatch.chdir(tmp_path)
+    given = BOOKIE if left_out in BOOKIE else NODE
+    place = given.index(left_out)
+    code, _, err = run([*given[:place], *given[place + 2 :], "--metadata", f"sqlite://{tmp_path}/m.db"], capsys)
+    assert code == 1
+    setting = f"{given[0]}.{left_out.strip('-').replace('-', '_')}"
+    assert err.startswith(f"triplicate: {setting} is not set, and a server does not choose it by itself: put it into the --config file")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,9 +13,11 @@ from triplicate import blocking
 from triplicate.cli import main as command
 from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, NotEnoughBookies
+from triplicate.kv import create_store
 from triplicate.log import Logs
 from triplicate.metadata import ClusterMetadata, open_tree
 from triplicate.runtime import real_host
+from triplicate.sql import create_database, database_names
 
 IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
     "ack over write": ({"ack_quorum": 4}, r"ack_quorum is 4; .* at most write_quorum \(3\)"),
@@ -113,3 +115,22 @@ def test_commands_refuse_by_name(arguments: list[str], code: int, words: str, cl
         command.main([*arguments, "--metadata", cluster_uri])
     assert ended.value.code == code
     assert words in capsys.readouterr().err
+
+
+def test_too_few_writable_bookies_are_explained_by_those_that_only_read() -> None:
+    """On a cluster with full disks "start more bookies" alone leads nowhere."""
+
+    async def body() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            for name in "bc":
+                await cluster.set_readonly(name, True)
+            words = r"there are 1 \(a\); .*; read-only for want of disk space or by request, see `triplicate bookie list`: b, c$"
+            with pytest.raises(NotEnoughBookies, match=words):
+                await client.create()
+            for create in (create_database(client, "shop"), create_store(client, "basket")):
+                with pytest.raises(NotEnoughBookies, match=r"needs 2 writable bookies, there are 1 \(a\).*: b, c$"):
+                    await create
+            assert await Logs(client).names() == []
+            assert await database_names(client) == []
+
+    run(body())

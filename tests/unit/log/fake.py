@@ -117,6 +117,9 @@ class FakeDirectory:
         await asyncio.sleep(0)
         return {name: bookie_service(f"machine of {name}", 3181) for name in self._bookies.writable}
 
+    async def read_only_note(self) -> str:
+        return ""
+
 
 class FakeMetadata:
     def __init__(self, tree: Tree, host: Host, bookies: FakeBookies) -> None:

@@ -83,7 +83,14 @@ def bookie(
         run_bookie(load_configuration(SECTIONS, config, flags), parent_pipe, ready_pipe)
 
 
+def require_identity(configuration: Configuration) -> None:
+    """Check that a bookie's name and directories were chosen. Raises ConfigError."""
+    names = ("bookie.bookie_id", "bookie.advertised_address", "bookie.host", "bookie.port")
+    configuration.require(names, ("bookie.journal_directories",), ("bookie.ledger_directories",))
+
+
 def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe: int | None) -> None:
+    require_identity(configuration)
     settings = configuration.get(BookieSettings)
     uri, session_timeout_s = metadata_uri(configuration), configuration.get(MetadataSettings).session_timeout_s
     security = configuration.get(SecuritySettings)
@@ -209,6 +216,7 @@ def format_bookie(
     if replace == visited:
         raise click.UsageError("give --replace after disks were lost, or --visited once the lost copies were restored")
     configuration = configuration_of(context, config, flags)
+    require_identity(configuration)
     facts = _replace(configuration, yes) if replace else _visited(configuration, yes)
     if as_json:
         print_json(facts)

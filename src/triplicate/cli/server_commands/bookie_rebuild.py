@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import click
 
 from triplicate.bookie import RebuildReport, rebuild_index
-from triplicate.cli.server_commands.bookie_command import bookie_options, configuration_of, metadata_uri, with_cluster
+from triplicate.cli.server_commands.bookie_command import bookie_options, configuration_of, metadata_uri, require_identity, with_cluster
 from triplicate.cli.terminal.output import print_json, print_table
 from triplicate.config import BookieSettings
 from triplicate.metadata import ClusterMetadata
@@ -29,6 +29,7 @@ def rebuild(context: click.Context, config: str | None, flags: Mapping[str, obje
     readable, every entry log that it names must exist.
     """
     configuration = configuration_of(context, config, flags)
+    require_identity(configuration)
 
     async def work(host: Host, cluster: ClusterMetadata) -> RebuildReport:
         return await rebuild_index(host, configuration.get(BookieSettings), cluster, lost_accepted=accept_lost_logs)

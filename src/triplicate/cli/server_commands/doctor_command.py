@@ -16,7 +16,7 @@ from triplicate.cli.overview.core.certificate_expiry import expiry_problem
 from triplicate.cli.overview.core.cluster_problems import open_nodes_text, shared_text
 from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_options, bookie_process_gaps, metadata_uri
+from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_options, bookie_process_gaps, metadata_uri, require_identity
 from triplicate.cli.server_commands.bookie_status import certificate_text
 from triplicate.cli.server_commands.file_modes import file_mode_findings
 from triplicate.cli.server_commands.machine_checks import MachineWarning, machine_findings
@@ -77,6 +77,7 @@ def examine(config: str | None, flags: Mapping[str, object]) -> Iterator[DoctorF
     """All findings, in the order of a start."""
     try:
         configuration = load_configuration(SECTIONS, config, flags)
+        require_identity(configuration)
         bookie_id = bookie_id_of(configuration.get(BookieSettings))
     except TriplicateError as error:
         yield DoctorFinding("settings", WRONG, one_line(error))

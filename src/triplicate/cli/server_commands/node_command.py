@@ -94,6 +94,7 @@ def node(context: click.Context, config: str | None, flags: Mapping[str, object]
 
 
 def run_node(configuration: Configuration, parent_pipe: int | None, ready_pipe: int | None) -> None:
+    configuration.require(("node.node_id",), ("node.directory",))
     settings = configuration.get(NodeSettings)
     metadata = configuration.get(MetadataSettings)
     if not metadata.uri:

@@ -95,6 +95,9 @@ class Bookies(Protocol):
     async def writable(self) -> Mapping[str, BookieServiceInfo]:
         """The registrations of the bookies that accept new ledgers, by id."""
 
+    async def read_only_note(self) -> str:
+        """The end of a sentence about too few writable bookies, which names those that only read; empty if there are none."""
+
 
 class Cluster(Protocol):
     """The metadata of a cluster."""

@@ -8,6 +8,7 @@ there are watches. The poll runs on the loop; the worker compares the watched pa
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -304,7 +305,8 @@ class _Opening:
         try:
             lock = self._lock = SessionLock.acquire(store.lock_directory)
         except OSError as error:
-            raise ConfigError(f"session locks cannot be made in {store.lock_directory}: {error}; check that it is writable") from error
+            cure = "free space on its disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check that it is writable"
+            raise ConfigError(f"session locks cannot be made in {store.lock_directory}: {error.strerror}; {cure}") from error
         poll = self._poll = store.open_poll()
         return _Session(store, poll, lock, store.open_session(lock.name))
 

@@ -13,7 +13,10 @@ from triplicate.errors import ConfigError
 def test_a_required_security_names_the_users_that_are_missing(tmp_path: Path) -> None:
     config = tmp_path / "node.toml"
     config.write_text(
-        f'[metadata]\nuri = "sqlite://{tmp_path}/metadata.db"\n[security]\nrequired = true\n[resp]\nserve = true\n', encoding="utf-8"
+        f'[metadata]\nuri = "sqlite://{tmp_path}/metadata.db"\n'
+        f'[node]\nnode_id = "n"\ndirectory = "{tmp_path}"\n'
+        "[security]\nrequired = true\n[resp]\nserve = true\n",
+        encoding="utf-8",
     )
     failed = CliRunner().invoke(node, ["--config", str(config)]).exception
     assert isinstance(failed, ConfigError)
