@@ -8,6 +8,7 @@ group before its commit.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from triplicate.errors import EnvironmentFault, NotLeading, StoreError, StoreOutcomeUnknown, StoreUnavailable, TriplicateError, WindowFull
-from triplicate.kv.core.decisions import decide
+from triplicate.kv.core.decisions import BatchDecision, decide
 from triplicate.kv.core.key_expiry import next_time_ms
 from triplicate.kv.core.operations import BatchResult, Get, StoreBatch
 from triplicate.kv.core.store_interface import Record, StoreLimits
@@ -39,6 +40,8 @@ from triplicate.runtime import (
     sleep,
     timeout_at,
 )
+
+_LOG = logging.getLogger(__name__)
 
 GROUP_BATCHES = 1024
 """Upper bound on the batches of a group."""
@@ -257,15 +260,25 @@ class StoreLeadership:
 
     def _decide_group(self) -> _Group:
         time_ms = next_time_ms(self._state.time_ms, self.now_ms)
+        group = _Group(StoreEntryHeader(self._state.identity, self._log.epoch, self._state.number + 1, time_ms, self._state.keys))
+        try:
+            self._fill(group, time_ms)
+        except BaseException:
+            # They wait in the queue no more, and nothing of them was sent.
+            for decided in group.decided:
+                fail(decided.request.answer, self._not_leading())
+            raise
+        return group
+
+    def _fill(self, group: _Group, time_ms: int) -> None:
+        """Decide the batches that wait, as many as a group may have."""
         position, keys = self._state.position, self._state.keys
-        before = StoreEntryHeader(self._state.identity, self._log.epoch, self._state.number + 1, time_ms, keys)
-        group = _Group(before)
         while self._queue and len(group.decided) < GROUP_BATCHES and group.held_bytes < GROUP_BYTES:
             request = self._queue.first
             if request.answer.done():
                 self._queue.take()  # Its client has gone.
                 continue
-            decision = decide(request.batch, self._stored, time_ms, position, self._settings.limits)
+            decision, record = self._decide(request.batch, time_ms, position)
             if decision.effects:
                 size_bytes = size_of(decision.effects)
                 if group.records and group.size_bytes + size_bytes > self._settings.limits.batch_bytes:
@@ -275,7 +288,7 @@ class StoreLeadership:
                     keys += effect.keys_added
                 group.size_bytes += size_bytes
                 group.held_bytes += held_size_of(decision.effects)
-                group.records.append(encode_record(decision.effects))
+                group.records.append(record)
                 group.batches.append(AppliedBatch(position, decision.effects))
                 self._expect(decision.effects, position, group.header.number)
             self._queue.take()
@@ -283,7 +296,21 @@ class StoreLeadership:
         if group.records:
             self._state = self._state.after(group.header, position, keys)
         group.state = self._state
-        return group
+
+    def _decide(self, batch: StoreBatch, time_ms: int, position: int) -> tuple[BatchDecision, bytes]:
+        """Decide a batch; the decision, and the record of its effects. A batch that meets a defect of this program fails alone.
+
+        Raises:
+            TriplicateError: the copy cannot be read.
+        """
+        try:
+            decision = decide(batch, self._stored, time_ms, position, self._settings.limits)
+            return decision, encode_record(decision.effects) if decision.effects else b""
+        except TriplicateError:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever a client's batch meets must not end the leadership
+            _LOG.exception("a batch of store %r could not be decided", self._name)
+            return BatchDecision(StoreError(f"internal error: {error!r}; nothing of the batch was stored"), ()), b""
 
     def _stored(self, key: bytes) -> Record | None:
         """The content of a key after all groups that were sent."""

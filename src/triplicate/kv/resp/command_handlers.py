@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from triplicate.errors import StoreError, UsageError
 from triplicate.kv.core.operations import Get, VersionIs
 from triplicate.kv.core.store_interface import KeyValueStore, LevelKind
 from triplicate.kv.resp import node_queries
@@ -279,7 +278,7 @@ class CommandHandlers:
                 replies = await self.runner().change(on_keys, conditions)
             elif on_keys:
                 replies = await self.runner().read(on_keys)
-        except (StoreError, UsageError) as error:
+        except Exception as error:  # noqa: BLE001  the transaction fails alone
             return refusal_of(error, session.store)
         if replies is None:
             return NULL_ARRAY

@@ -180,12 +180,14 @@ class RespConversation:
                 self._add(spec, command, size_bytes, store)
             else:
                 await self._serve_other(spec, command, words)
-        except CommandError as error:
+        except (ProtocolError, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001  the command fails alone
             if words[0].lower() in _ENDING_NAMES:
                 self._is_over = True
             if session.transaction is not None and words[0].lower() not in (b"multi", b"watch"):
                 session.transaction.is_refused = True
-            self._add_reply(ErrorReply(str(error)))
+            self._add_reply(refusal_of(error, session.store))
 
     def _is_full(self, operations: int, size_bytes: int) -> bool:
         """Whether the run has no room for a further command."""

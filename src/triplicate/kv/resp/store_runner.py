@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from triplicate.errors import ArgumentError, StoreError, UsageError, WrongValue
+from triplicate.errors import ArgumentError, WrongValue
 from triplicate.kv.core.operations import Add, Condition, Operation, Outcome, StoreBatch, VersionIs
 from triplicate.kv.core.store_interface import LINEARIZABLE, KeyValueStore
 from triplicate.kv.resp.core.command_errors import NOT_AN_INTEGER, CommandError
@@ -46,9 +46,9 @@ class StoreRunner:
                 for command in together:
                     try:
                         replies += await self._run_together([command])
-                    except (StoreError, UsageError) as error:
+                    except Exception as error:  # noqa: BLE001  the command fails alone
                         replies.append(refusal_of(error, self._store))
-            except StoreError as error:
+            except Exception as error:  # noqa: BLE001  these commands fail alone
                 replies += [refusal_of(error, self._store)] * len(together)
         return replies
 
@@ -56,7 +56,7 @@ class StoreRunner:
         """Run a command. Returns its reply."""
         try:
             return (await self._run_together([command]))[0]
-        except (StoreError, UsageError) as error:
+        except Exception as error:  # noqa: BLE001  the command fails alone
             return refusal_of(error, self._store)
 
     async def _run_together(self, commands: list[KeyCommand]) -> list[Reply]:
@@ -72,7 +72,7 @@ class StoreRunner:
             return None
         try:
             found = self._store.try_get(command.operations[0].key)
-        except (StoreError, UsageError) as error:
+        except Exception as error:  # noqa: BLE001  the command fails alone
             return (refusal_of(error, self._store),)
         if found is None:
             return None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 
 from triplicate.errors import LevelNotMet, NotLeading, StoreOutcomeUnknown, StoreUnavailable, TriplicateError
 from triplicate.kv.core.operations import Add, Append, Get
 from triplicate.kv.core.store_interface import ANY, LINEARIZABLE, WAIT_S, KeyValueStore, LevelKind, StoreReadLevel, bounded, session
+from triplicate.kv.resp.core.command_errors import CommandError
 from triplicate.kv.resp.core.connection_commands import ConnectionCommand, SetLevel
 from triplicate.kv.resp.core.key_commands import KeyCommand
 from triplicate.kv.resp.core.replies import ErrorReply
 from triplicate.security import FULL_RIGHTS, NO_RIGHTS, Rights, User
+
+_LOG = logging.getLogger(__name__)
 
 DEFAULT_LEVEL = SetLevel(LevelKind.LINEARIZABLE)
 
@@ -99,8 +103,13 @@ def read_only(store: KeyValueStore) -> ErrorReply:
     return ErrorReply(f"READONLY this node follows and serves reads of weaker levels only (TRIPLICATE.LEVEL); {where}")
 
 
-def refusal_of(error: TriplicateError, store: KeyValueStore | None) -> ErrorReply:
-    """The answer for an error of the store."""
+def refusal_of(error: Exception, store: KeyValueStore | None) -> ErrorReply:
+    """The answer for an error of a command. A defect of this program, which is none of Triplicate's errors, is logged with its trace."""
+    if isinstance(error, CommandError):
+        return ErrorReply(str(error))
+    if not isinstance(error, TriplicateError):
+        _LOG.error("a command failed: %r", error, exc_info=error)
+        return ErrorReply(f"ERR internal error: {type(error).__name__}; a change may have happened or not")
     if isinstance(error, NotLeading) and store is not None:
         return read_only(store)
     if isinstance(error, StoreOutcomeUnknown):

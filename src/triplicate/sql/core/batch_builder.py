@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 
 from triplicate.sql.core.notifications import Notification, notifications_of
 from triplicate.sql.core.records import (
@@ -75,25 +76,28 @@ class BatchBuilder:
 
     def add(self, transaction: Transaction) -> BatchFit:
         """Encode a transaction as one more record. Unless it is added, the batch stays as it is."""
-        known_tables = len(self._dictionary.shapes)
-        fit = self._add(transaction.number, encode_transaction(transaction, self._dictionary), known_tables)
+        # All of it is encoded before anything is kept, so that the batch stays as it is also where that fails.
+        notifications = notifications_of(transaction.operations)
+        results = encode_results(transaction.results) if transaction.request_id else b""
+        fit = self._add(transaction.number, partial(encode_transaction, transaction))
         if fit is BatchFit.ADDED:
-            self.notifications += notifications_of(transaction.operations)
-        if fit is BatchFit.ADDED and transaction.request_id:
-            self.requests.append((transaction.request_id, transaction.number, encode_results(transaction.results)))
+            self.notifications += notifications
+            if transaction.request_id:
+                self.requests.append((transaction.request_id, transaction.number, results))
         return fit
 
     def add_row(self, number: int, change: RowChange) -> BatchFit:
         """As `add`, for a transaction of this number that consists of one row's change and has no request id."""
+        return self._add(number, partial(encode_row_change, number, change))
+
+    def _add(self, number: int, encode: Callable[[TableDictionary], bytes]) -> BatchFit:
+        """Add the record that `encode` makes, which may add tables to the dictionary."""
         known_tables = len(self._dictionary.shapes)
-        return self._add(number, encode_row_change(number, change, self._dictionary), known_tables)
-
-    def _add(self, number: int, record: bytes, known_tables: int) -> BatchFit:
-        """Add a record.
-
-        Args:
-            known_tables: the number of tables in the dictionary before it was encoded.
-        """
+        try:
+            record = encode(self._dictionary)
+        except BaseException:
+            self._dictionary.truncate(known_tables)
+            raise
         self.last_record_bytes = len(record)
         # Few entries come near the limit, so the header, which names every table, is measured only then.
         size = len(record) + self.size_bytes + ENTRY_MARGIN_BYTES

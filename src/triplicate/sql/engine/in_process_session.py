@@ -6,7 +6,6 @@ their own, whose transactions fail with a statement.
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -69,7 +68,7 @@ class StartedStatement:
             count.go_on()
         try:
             rows = await self._cursor.fetch(max_rows)
-        except (SqlError, CancelledError):
+        except BaseException:
             count.end(failed=True)
             raise
         if not count.is_over:
@@ -165,7 +164,7 @@ class InProcessSession:
             cursor = await session.start(prepared, values, version)
         except SchemaMoved:
             raise  # It is run again.
-        except (SqlError, CancelledError):
+        except BaseException:
             count.end(failed=True)
             raise
         if not prepared.columns:
@@ -263,7 +262,7 @@ class InProcessSession:
             change = await session.bulk_change(prepared, is_one_statement=False)
             await change.run(bound(prepared.parameters, row) for row in rows)
             count.rows = change.finish()
-        except (SqlError, CancelledError):
+        except BaseException:
             count.end(failed=True)
             raise
         count.end(calls=max(1, len(change.counts)))

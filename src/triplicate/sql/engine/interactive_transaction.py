@@ -7,8 +7,6 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-import apsw
-
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
 from triplicate.runtime import TasklessFuture, Timer, fail, resolve
@@ -18,7 +16,7 @@ from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.writer_hold import Ending, EndRequest, WriterHold
 from triplicate.sql.engine.writer_thread import WriterThread
 from triplicate.sql.executor.interrupts import StopFlag, TransactionLost
-from triplicate.sql.storage.sqlstates import from_sqlite
+from triplicate.sql.storage.sqlstates import FAULTS, from_sqlite
 
 
 class InteractiveTransaction:
@@ -78,11 +76,11 @@ class InteractiveTransaction:
                 return self._thread.with_stop(self._stop, function, *arguments)
             # A statement that has begun is awaited: the next one must not meet it on the connection.
             return await self._thread.start_statement(self._stop, function, *arguments)
-        except apsw.Error as error:
-            raise from_sqlite(error) from error
         except TransactionLost as lost:
             self._end(self._state.end(EndRequest(Ending.LOST)))
             raise lost.error from lost
+        except FAULTS as error:
+            raise from_sqlite(error) from error
         finally:
             self._idle_since = self._thread.now()
             self._end(self._state.finish())

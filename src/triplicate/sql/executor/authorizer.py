@@ -32,7 +32,7 @@ from triplicate.sql.core.transaction_block import failed_transaction
 from triplicate.sql.executor.definitions import has_column, parse_column_change, statements_of
 from triplicate.sql.executor.measured_statements import is_measured
 from triplicate.sql.storage.sqlite_schema import is_internal
-from triplicate.sql.storage.sqlstates import from_sqlite
+from triplicate.sql.storage.sqlstates import FAULTS, from_sqlite
 
 
 def _actions(*prefixes: str) -> frozenset[int]:
@@ -206,7 +206,7 @@ class Authorizer:
             cursor.execute(text, apsw._null_bindings, can_cache=False)  # type: ignore[attr-defined]
         except apsw.ExecTraceAbort:
             pass  # The trace above stopped the statement before its first step.
-        except (apsw.Error, UnicodeError) as error:
+        except FAULTS as error:
             raise self.refusal or from_sqlite(error, text) from error
         finally:
             self._mode = Mode.INTERNAL

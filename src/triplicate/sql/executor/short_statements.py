@@ -11,6 +11,7 @@ from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, StatementKind
 from triplicate.sql.core.schema_cache import SchemaCache
 from triplicate.sql.storage.sqlite_schema import has_virtual_tables
+from triplicate.sql.storage.sqlstates import FAULTS
 
 _REMEMBERED = 2000
 """Statements that are remembered."""
@@ -56,7 +57,7 @@ class ShortStatements:
         try:
             rows = self._connection.execute(f"explain {prepared.sql}", apsw._null_bindings, can_cache=False)  # type: ignore[attr-defined]
             return is_bounded([Instruction(*row) for row in rows], self._small_roots)
-        except (apsw.Error, UnicodeError):
+        except FAULTS:
             return False  # The statement fails again when it runs, which says why.
 
 

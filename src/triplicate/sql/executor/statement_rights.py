@@ -23,7 +23,7 @@ from triplicate.sql.core.lexer import first_words, identifier, quote, sqlite_tok
 from triplicate.sql.core.rights import Action, Right, Rights
 from triplicate.sql.executor.definition_rights import definition_needs, only_superusers
 from triplicate.sql.storage.sqlite_schema import is_internal
-from triplicate.sql.storage.sqlstates import from_sqlite
+from triplicate.sql.storage.sqlstates import FAULTS, from_sqlite
 
 _OBJECTS = "select type, name, tbl_name, sql from main.sqlite_schema order by rowid"
 _VIRTUAL = "select name, type from pragma_table_list where schema = 'main' and type in ('virtual', 'shadow')"
@@ -127,7 +127,7 @@ class _PlainSchema:
         if text is not None:
             try:
                 self._connection.execute(text)
-            except (apsw.Error, SqlError):
+            except FAULTS:
                 return  # It cannot be made here. A statement that uses it is refused, because its rights are unknown.
 
     def _note(self, action: int, first: str | None, _second: str | None, _database: str | None, inner: str | None) -> int:
@@ -151,7 +151,7 @@ class _PlainSchema:
             cursor.execute(sql, apsw._null_bindings, can_cache=False)  # type: ignore[attr-defined]
         except apsw.ExecTraceAbort:
             pass  # The trace above stopped the statement before its first step.
-        except (apsw.Error, UnicodeError) as error:
+        except FAULTS as error:
             raise from_sqlite(error, sql) from error
         finally:
             cursor.close(True)

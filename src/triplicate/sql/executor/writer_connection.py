@@ -49,15 +49,13 @@ from triplicate.sql.executor.transaction_functions import TransactionContext, Tr
 from triplicate.sql.storage.local_copies import is_damage
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch
 from triplicate.sql.storage.sqlite_schema import check_references, schema_digest
-from triplicate.sql.storage.sqlstates import from_sqlite
+from triplicate.sql.storage.sqlstates import FAULTS, from_sqlite
 from triplicate.sql.storage.transaction_history import CommitRecord, RequestLimits, StoredResult, read_history
 from triplicate.sql.storage.wal_checkpointer import BUSY_TIMEOUT_MS, WalCheckpointer
 
 Result = TypeVar("Result")
 
 _PROGRESS_STEPS = 5000
-_FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
-"""The errors of a client's statement."""
 
 
 def _register(setup: ConnectionSetup | None, connection: apsw.Connection) -> None:
@@ -384,7 +382,7 @@ class WriterConnection:
         try:
             result = work()
             self._changes.keep()
-        except _FAULTS as error:
+        except FAULTS as error:
             failure = self._failure(error, sql)
             self._undo_statement(before, failure)
             raise failure from error
@@ -397,7 +395,7 @@ class WriterConnection:
             with self.authorizer.running(StatementKind.READ, explain=prepared.tag == "EXPLAIN"):
                 cursor.execute(prepared.sql, tuple(parameters))
                 check_width(cursor, prepared)
-        except _FAULTS as error:
+        except FAULTS as error:
             cursor.close(True)
             raise self._read_failure(error, prepared.sql) from error
         self._open_results.add(cursor)
@@ -412,7 +410,7 @@ class WriterConnection:
                     rows.append(row)
                     if len(rows) == max_rows:
                         break
-        except (apsw.Error, SqlError, UnicodeError) as error:
+        except FAULTS as error:
             raise self._read_failure(error, None) from error
         return rows
 
@@ -463,7 +461,10 @@ class WriterConnection:
         Raises:
             SqlError: 23503 when a deferred foreign key is broken, 54000 when it is too large; the caller rolls back.
         """
-        self._collect(0, results, request_id)
+        try:
+            self._collect(0, results, request_id)
+        except FAULTS as error:
+            raise self._failure(error, None) from error
         return self._pending([])
 
     def run_batch(self, requests: Sequence[AutocommitRequest]) -> PendingBatch:
@@ -516,15 +517,13 @@ class WriterConnection:
         capture.begin_next()
         before = self._schema.point(capture.mark())
         try:
-            try:
-                outcome = self._changes.run(prepared, request.parameters, request.role)
-            except _FAULTS as error:
-                raise self._failure(error, prepared.sql) from error
+            outcome = self._changes.run(prepared, request.parameters, request.role)
             if request.check_rows is not None:
                 request.check_rows(outcome.rows)
             results = (StatementResult(outcome.rows_affected, tuple(outcome.rows)),) if request.request_id else ()
             fits = self._collect(before.changes, results, request.request_id)
-        except SqlError as failure:
+        except FAULTS as error:
+            failure = self._failure(error, prepared.sql)
             self._undo_request(before, failure)
             return AutocommitResult(error=failure)
         if not fits:
@@ -544,8 +543,8 @@ class WriterConnection:
                 result = repeated_result(stored.results, 0)
                 return AutocommitResult(StatementOutcome(list(result.rows), result.rows_affected))
             self._requests.check(request.request_id, self._sequence.time_ms, waiting=len(self._builder.requests))
-        except SqlError as error:
-            return AutocommitResult(error=error)
+        except FAULTS as error:
+            return AutocommitResult(error=self._failure(error, None))
         return None
 
     def _undo_request(self, before: RollbackPoint, failure: SqlError | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import DecimalException
 
 import apsw
 
@@ -103,32 +104,59 @@ _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
-FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
-"""Errors of a statement, as `from_sqlite` converts them."""
+FAULTS = (Exception,)
+"""Errors of a client's statement. The functions that it calls may raise anything, and it fails alone: whatever runs it undoes it and has
+`from_sqlite` convert the error. A fault of the copy's own file is one of these as well, which the writer notes."""
 
 
 def from_sqlite(error: Exception, sql: str | None = None) -> SqlError:
-    """The error for the client that corresponds to an error of apsw.
+    """The error for the client that corresponds to an error of apsw, or of a function that a statement has called, which is its cause.
 
     Args:
         sql: the statement, to turn SQLite's byte offset into PostgreSQL's 1-based character position.
     """
     if isinstance(error, SqlError):
         return error
+    failure = _converted(error, sql)
+    failure.__cause__ = error
+    return failure
+
+
+def _converted(error: Exception, sql: str | None) -> SqlError:
     if isinstance(error, (UnicodeDecodeError, UnicodeEncodeError)):
         return SqlError("22021", f"text is not valid UTF-8: {error.reason}")
     message = str(error) or type(error).__name__
     if isinstance(error, (apsw.BindingsError,)):
         return SqlError("08P01", message)
     if not isinstance(error, apsw.Error):
-        if isinstance(error, OverflowError):
-            return SqlError("22003", message)
-        if isinstance(error, (TypeError, ValueError)):
-            return SqlError("22P02", message)
-        return SqlError("XX000", f"{type(error).__name__}: {message}")
+        return _from_python(error, message)
     extended = int(getattr(error, "extendedresult", 0) or 0)
     code = int(getattr(error, "result", 0) or extended & 0xFF)
     return SqlError(_state(code, extended, message), message, position=_position(error, sql))
+
+
+def _from_python(error: Exception, message: str) -> SqlError:
+    match error:
+        case ZeroDivisionError():
+            return SqlError("22012", "division by zero")
+        case DecimalException():
+            return SqlError("22003", "value overflows numeric format")
+        case ArithmeticError():
+            return SqlError("22003", message)
+        case RecursionError():
+            return SqlError("54001", "the statement is too complex: it is nested too deeply")
+        case MemoryError():
+            return SqlError("53200", "the memory does not suffice for the statement")
+        case TypeError() | ValueError():
+            return SqlError("22P02", message)
+        case _:
+            return SqlError("XX000", f"{type(error).__name__}: {message}")
+
+
+def is_defect(failure: SqlError) -> bool:
+    """Whether a converted error shows a defect of this program, and not one of the statement: its trace belongs in the log."""
+    cause = failure.__cause__
+    return failure.sqlstate == "XX000" and cause is not None and not isinstance(cause, (apsw.Error, SqlError))
 
 
 def _state(code: int, extended: int, message: str) -> str:

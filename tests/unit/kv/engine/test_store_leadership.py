@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.unit.kv.held_store_log import HeldStoreLog, SetClocks, play
-from triplicate.errors import NotLeading
-from triplicate.kv import Add, ReplicatedStore, StoreBatch
+from tests.waiting import LIMIT_S
+from triplicate.errors import EnvironmentFault, NotLeading, StoreError
+from triplicate.kv import Add, Get, ReplicatedStore, StoreBatch
+from triplicate.kv.core import decisions
+from triplicate.kv.core.store_interface import Record
+from triplicate.kv.storage.rocks_copy import RocksCopy
 
 ONE = StoreBatch([Add(b"n", 1)])
 
@@ -59,5 +63,50 @@ def test_a_drain_without_anything_at_the_log_ends_at_once(tmp_path: Path) -> Non
         await asyncio.sleep(0.02)
         assert not later.done()
         assert not log.sent
+
+    play(tmp_path, scene)
+
+
+def test_whatever_a_batch_meets_fails_the_batch_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = decisions._added
+
+    def defective(operation: Add, found: Record | None) -> bytes:
+        if operation.key == b"defect":
+            raise LookupError("an error that nobody expects")
+        return added(operation, found)
+
+    monkeypatch.setattr(decisions, "_added", defective)
+
+    async def scene(store: ReplicatedStore, _log: HeldStoreLog, _clock: SetClocks) -> None:
+        leadership = store.leadership
+        batches = [ONE, StoreBatch([Add(b"n", 1), Add(b"defect", 1)]), ONE]
+        first, refused, last = await asyncio.gather(*map(store.submit, batches), return_exceptions=True)
+        assert isinstance(refused, StoreError)
+        assert "LookupError" in str(refused)
+        assert not isinstance(first, BaseException)
+        assert not isinstance(last, BaseException)
+        assert [outcome.value for outcome in (await store.submit(StoreBatch([Get(b"n")]))).outcomes] == [b"2"]
+        assert store.leadership is leadership
+
+    play(tmp_path, scene)
+
+
+def test_batches_of_a_group_whose_decision_fails_with_the_copy_are_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    get = RocksCopy.get
+
+    def read(self: RocksCopy, key: bytes) -> Record | None:
+        if key == b"broken":
+            raise EnvironmentFault("the files cannot be used")
+        return get(self, key)
+
+    monkeypatch.setattr(RocksCopy, "get", read)
+
+    async def scene(store: ReplicatedStore, log: HeldStoreLog, _clock: SetClocks) -> None:
+        batches = [ONE, StoreBatch([Add(b"broken", 1)]), ONE]
+        async with asyncio.timeout(LIMIT_S):
+            answers = await asyncio.gather(*map(store.submit, batches), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [NotLeading] * 3
+        assert not log.sent
+        assert not store.is_leader
 
     play(tmp_path, scene)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
 from tests.unit.kv.resp.resp_rig import VALUE_BYTES, Stand, play, request
 from tests.waiting import LIMIT_S, eventually
+from triplicate.kv.core.operations import BatchResult, StoreBatch
+from triplicate.kv.core.store_interface import FoundMany
+from triplicate.kv.engine.replicated_store import ReplicatedStore
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
@@ -295,5 +300,40 @@ def test_what_is_no_request_ends_the_connection_with_the_reason(tmp_path: Path) 
         assert b"unknown command 'POST'" in await raw.rest()
         raw.close()
         assert (await stand.store.get(b"a")).record is None
+
+    play(tmp_path, scene)
+
+
+def test_whatever_a_command_meets_fails_the_command_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    get_many, submit = ReplicatedStore.get_many, ReplicatedStore.submit
+
+    async def read(self: ReplicatedStore, keys: Sequence[bytes], *arguments: Any) -> FoundMany:
+        if b"defect" in keys:
+            raise LookupError("an error that nobody expects")
+        return await get_many(self, keys, *arguments)
+
+    def change(self: ReplicatedStore, batch: StoreBatch) -> asyncio.Future[BatchResult]:
+        if any(operation.key == b"defect" for operation in batch.operations):
+            raise LookupError("an error that nobody expects")
+        return submit(self, batch)
+
+    monkeypatch.setattr(ReplicatedStore, "get_many", read)
+    monkeypatch.setattr(ReplicatedStore, "submit", change)
+
+    async def scene(stand: Stand) -> None:
+        async with stand.client(2) as client:
+            await client.set("a", "1")
+            for command in (("MGET", "a", "defect"), ("SET", "defect", "1"), ("INCRBY", "defect", "1"), ("WATCH", "defect")):
+                with pytest.raises(redis.ResponseError, match="internal error: LookupError"):
+                    await client.execute_command(*command)
+            pipeline = client.pipeline(transaction=True)
+            pipeline.set("defect", "1")
+            with pytest.raises(redis.ResponseError, match="internal error: LookupError"):
+                await pipeline.execute()
+            plain = client.pipeline(transaction=False)
+            plain.set("b", "1").set("defect", "1").get("a")
+            replies = await plain.execute(raise_on_error=False)
+            assert all(isinstance(reply, redis.ResponseError) for reply in replies)
+            assert await client.mget("a", "b") == [b"1", None]
 
     play(tmp_path, scene)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
+from decimal import DivisionByZero, InvalidOperation
 from pathlib import Path
 
 import apsw
@@ -13,11 +15,15 @@ from tests.unit.sql.cluster import run, state_of
 from tests.unit.sql.held_log import HeldLog, play, visible
 from triplicate.errors import Diverged, LogFenced, SqlError
 from triplicate.sql import SqlDatabase
+from triplicate.sql.core import batch_builder
+from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.group_window import FURTHER_STATEMENTS
+from triplicate.sql.core.interface import Prepared
 from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.executor import transaction_functions
+from triplicate.sql.executor.change_runner import ChangeRunner
 from triplicate.sql.executor.statement_batches import AutocommitRequest, StatementOutcome
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import LateChanges, WriterConnection
@@ -336,5 +342,89 @@ def test_a_transaction_that_waits_runs_before_the_answer_of_the_one_before(tmp_p
         assert visible(database) == [1, 2]
         await run(other, "commit")
         assert visible(database) == [1, 2, 3]
+
+    play(tmp_path, scene)
+
+
+def _with_defect(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Have a change of the value ``defect`` fail with an error of Python, after it has changed the row."""
+    run_change = ChangeRunner.run
+
+    def run_defective(self: ChangeRunner, prepared: Prepared, parameters: Sequence[Value], role: str | None = None) -> StatementOutcome:
+        outcome = run_change(self, prepared, parameters, role)
+        if "defect" in parameters:
+            raise error
+        return outcome
+
+    monkeypatch.setattr(ChangeRunner, "run", run_defective)
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (KeyError("whatever"), "XX000"),
+        (InvalidOperation(), "22003"),
+        (DivisionByZero(), "22012"),
+        (ZeroDivisionError(), "22012"),
+        (RecursionError(), "54001"),
+        (MemoryError(), "53200"),
+        (AssertionError(), "XX000"),
+        (LookupError(), "XX000"),
+    ],
+)
+def test_whatever_a_statement_raises_undoes_the_statement_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, state: str
+) -> None:
+    async def scene(database: SqlDatabase, _log: HeldLog) -> None:
+        leadership = database.leadership
+        _with_defect(monkeypatch, error)
+        session = await database.session()
+        prepared = await session.prepare("insert into t values($1)")
+        together = [await database.session() for _ in range(5)]
+        answers = await asyncio.gather(
+            *[each.start(prepared, ("defect" if index == 2 else 10 + index,)) for index, each in enumerate(together)],
+            return_exceptions=True,
+        )
+        refused = answers[2]
+        assert isinstance(refused, SqlError)
+        assert refused.sqlstate == state
+        assert refused.__cause__ is error
+        assert visible(database) == [1, 10, 11, 13, 14]
+        await run(session, "begin")
+        await run(session, "insert into t values(20)")
+        with pytest.raises(SqlError) as failed:
+            await session.start(prepared, ("defect",))
+        assert failed.value.sqlstate == state
+        await run(session, "rollback")
+        await run(session, "insert into t values(30)")
+        assert visible(database) == [1, 10, 11, 13, 14, 30]
+        assert database.leadership is leadership
+
+    play(tmp_path, scene)
+
+
+def test_a_result_that_cannot_be_encoded_undoes_its_statement_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> bytes:
+        raise KeyError("no such kind")
+
+    async def scene(database: SqlDatabase, _log: HeldLog) -> None:
+        leadership = database.leadership
+        session = await database.session()
+        with monkeypatch.context() as patched:
+            patched.setattr(batch_builder, "encode_results", refuse)
+            await session.set_request_id("one")
+            with pytest.raises(SqlError) as refused:
+                await run(session, "insert into t values(2)")
+            assert refused.value.sqlstate == "XX000"
+            await run(session, "begin")
+            await session.set_request_id("two")
+            await run(session, "insert into t values(3)")
+            with pytest.raises(SqlError) as refused:
+                await run(session, "commit")
+            assert refused.value.sqlstate == "XX000"
+        await run(session, "insert into t values(4)")
+        assert visible(database) == [1, 4]
+        assert database.leadership is leadership
+        assert database.position == 3
 
     play(tmp_path, scene)

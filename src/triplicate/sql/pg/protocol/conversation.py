@@ -38,6 +38,7 @@ from triplicate.sql.pg.protocol.protocol_state import EXTENDED, TURN_COST, Recep
 from triplicate.sql.pg.protocol.rounds import Round
 from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import ANSWERED_COMMANDS, SettingCommands
+from triplicate.sql.pg.protocol.statement_failures import failure_of
 from triplicate.sql.pg.protocol.statement_runs import StatementRuns
 from triplicate.sql.pg.protocol.statement_timeout import in_time
 from triplicate.sql.pg.syntax.as_of_clause import AsOfQuery
@@ -45,6 +46,7 @@ from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
 from triplicate.sql.pg.syntax.notify_statements import NotifyCall, NotifyStatement
 from triplicate.sql.pg.syntax.role_statement import RoleStatement
 from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement
+from triplicate.sql.storage.sqlstates import FAULTS
 
 _EMPTY = statement_of("")
 _CONTROL_WORDS = ("BEGIN", "COMMIT", "ROLLBACK")
@@ -200,7 +202,7 @@ class Conversation:
                 if handler is not None:
                     try:
                         await handler(self, message)
-                    except SqlError as error:
+                    except FAULTS as error:
                         if letter not in EXTENDED:
                             raise
                         await self._fail(error)
@@ -238,7 +240,7 @@ class Conversation:
             # Sync comes next, so a change is a single one, and no run of changes begins.
             await self._portals.start(portal)
             await self._portals.execute(portal, 0, is_described=True)
-        except SqlError as error:
+        except FAULTS as error:
             await self._fail(error)
         state.is_busy = False
         if stream.must_wait:
@@ -250,8 +252,8 @@ class Conversation:
             await self._ready()
             state.is_busy = False
 
-    async def _fail(self, error: SqlError) -> None:
-        self._state.stream.write(wire.error_response(error))
+    async def _fail(self, error: Exception) -> None:
+        self._state.stream.write(wire.error_response(failure_of(error)))
         await self._transaction.abandon()
 
     async def _flush(self, _: wire.Flush) -> None:
@@ -297,7 +299,7 @@ class Conversation:
     async def _commit(self) -> None:
         try:
             await self._transaction.commit()
-        except SqlError as error:
+        except FAULTS as error:
             await self._fail(error)
 
     # Simple queries.
@@ -311,7 +313,7 @@ class Conversation:
             else:
                 await self._run_statements(await split_query(state.session, message.sql))
             await self._transaction.commit()
-        except SqlError as error:
+        except FAULTS as error:
             await self._fail(error)
         unnamed = state.portals.pop("", None)
         if unnamed is not None:

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.sql.pg.local_engine import LocalCursor, LocalSession
 from tests.unit.sql.pg.raw_client import SYNC, RawClient, bind, describe, execute, parse, query
 from tests.unit.sql.pg.server_rig import Served, play, run
+from triplicate.sql.core.interface import Prepared
 
 SERIES = "with recursive s(v) as (select 1 union all select v + 1 from s where v < 5) select v from s"
 
@@ -230,3 +231,27 @@ def test_a_wrong_number_of_result_formats_is_refused_before_the_change() -> None
         assert (await client.send(query("select count(*) from u")))[1] == "D 0"
 
     play(body)
+
+
+def test_a_defect_fails_its_statement_and_the_connection_goes_on(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    start = LocalSession.start
+
+    async def defective(self: LocalSession, prepared: Prepared, *arguments: Any) -> LocalCursor:
+        if "defect" in prepared.sql:
+            raise KeyError("an error that nobody expects")
+        return await start(self, prepared, *arguments)
+
+    monkeypatch.setattr(LocalSession, "start", defective)
+
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table t(a text)"))
+        assert await client.send(query("select 'defect'")) == ["E ERROR XX000", "Z I"]
+        assert await client.send(parse("select 'defect'"), bind(), execute(), SYNC) == ["1", "2", "E ERROR XX000", "Z I"]
+        assert await client.send(query("insert into t values ('kept'); select 'defect'")) == ["C INSERT 0 1", "E ERROR XX000", "Z I"]
+        assert (await client.send(query("select count(*) from t")))[1] == "D 0"
+        assert (await client.send(query("begin")))[-1] == "Z T"
+        assert await client.send(query("select 'defect'")) == ["E ERROR XX000", "Z E"]
+        assert (await client.send(query("rollback")))[-1] == "Z I"
+
+    play(body)
+    assert "KeyError: 'an error that nobody expects'" in caplog.text
