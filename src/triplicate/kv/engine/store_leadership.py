@@ -308,7 +308,7 @@ class StoreLeadership:
             return decision, encode_record(decision.effects) if decision.effects else b""
         except TriplicateError:
             raise
-        except Exception as error:  # noqa: BLE001  whatever a client's batch meets must not end the leadership
+        except Exception as error:  # noqa: BLE001  no error of a client's batch may end the leadership
             _LOG.exception("a batch of store %r could not be decided", self._name)
             return BatchDecision(StoreError(f"internal error: {error!r}; nothing of the batch was stored"), ()), b""
 

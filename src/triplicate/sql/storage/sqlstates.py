@@ -105,7 +105,7 @@ _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 FAULTS = (Exception,)
-"""Errors of a client's statement. The functions that it calls may raise anything, and it fails alone: whatever runs it undoes it and has
+"""Errors of a client's statement. The functions that it calls may raise anything, and it fails alone: the code that runs it undoes it and has
 `from_sqlite` convert the error. A fault of the copy's own file is one of these as well, which the writer notes."""
 
 

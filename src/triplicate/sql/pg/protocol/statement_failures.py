@@ -1,4 +1,4 @@
-"""Errors of one message: the client gets them and the connection goes on, whatever they are."""
+"""Errors of one message: the client gets them and the connection goes on, also after a defect of this program."""
 
 from __future__ import annotations
 
