@@ -134,7 +134,7 @@ def _numeric(precision: int, scale: int) -> Fits:
 def is_json(text: str) -> bool:
     """Whether a text is JSON as its standard has it, without Python's additions."""
     try:
-        json.loads(text, parse_constant=_refuse_constant)
+        json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse_constant)  # Numbers may be of any length.
     except (ValueError, RecursionError):
         return False
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, DivisionByZero, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, DecimalException, DivisionByZero
 from functools import partial
 from typing import Any
 
@@ -13,8 +13,10 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.executor.scalar_function import Scalar
 from triplicate.sql.pg.values.conversions import decimal_of, value_of_decimal
+from triplicate.sql.pg.values.numeric_limits import DIGITS_AFTER, EXACT, ROUNDED_SCALE_MAX, overflow
 
-DECIMALS = Context(prec=1000, rounding=ROUND_HALF_UP, Emax=200_000, Emin=-200_000)
+DECIMALS = Context(prec=300_000, rounding=ROUND_HALF_UP, Emax=200_000, Emin=-200_000)
+"""Sums, products and remainders of two numerics are exact. A division would make all of these digits."""
 
 
 def division_by_zero() -> SqlError:
@@ -53,8 +55,8 @@ def _numeric(operation: Callable[[Decimal, Decimal], Decimal], left: Value, righ
         return value_of_decimal(operation(decimal_of(left), decimal_of(right)))
     except DivisionByZero:
         raise division_by_zero() from None
-    except InvalidOperation:
-        raise SqlError("22003", "value overflows numeric format") from None
+    except DecimalException:
+        raise overflow() from None
 
 
 def _numeric_order(left: Any, right: Any) -> Value:
@@ -68,7 +70,7 @@ def _numeric_order(left: Any, right: Any) -> Value:
 def _numeric_text(value: Value, scale: Any) -> Value:
     """A numeric with zeros appended up to `scale` fractional digits."""
     number = decimal_of(value)
-    return f"{number:f}" if not number.is_finite() or _scale(number) >= scale else f"{number:.{int(scale)}f}"
+    return f"{number:f}" if not number.is_finite() or _scale(number) >= scale else f"{number:.{min(int(scale), DIGITS_AFTER)}f}"
 
 
 def _whole(value: Value) -> Value:
@@ -106,7 +108,10 @@ def divide(left: Decimal, right: Decimal) -> Decimal:
     if quotient:
         weight = left.adjusted() // 4 - right.adjusted() // 4 - (1 if first <= second else 0)
     scale = min(max(16 - weight * 4, _scale(left), _scale(right), 0), 1000)
-    return DECIMALS.divide(left, right).quantize(Decimal(1).scaleb(-scale), context=DECIMALS)
+    # Digits that are cut off behind the scale leave the rounding as it is.
+    digits = max(left.adjusted() - right.adjusted(), 0) + scale + 5
+    cut = Context(prec=digits, rounding=ROUND_DOWN, Emax=200_000, Emin=-200_000).divide(left, right)
+    return cut.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=EXACT)
 
 
 def _leading(number: Decimal) -> int:
@@ -130,14 +135,15 @@ def _remainder(left: Decimal, right: Decimal) -> Decimal:
 def _whole_quotient(left: Decimal, right: Decimal) -> Decimal:
     if right == 0:
         raise division_by_zero()
-    return DECIMALS.divide(left, right).to_integral_value(ROUND_DOWN)
+    return DECIMALS.divide_int(left, right)
 
 
-def _rounded(rounding: str, value: Value, digits: Any = 0) -> Value:
+def _rounded(rounding: str, value: Value, digits: Value = 0) -> Value:
     number = decimal_of(value)
-    if not number.is_finite():
+    scale = int(min(max(decimal_of(digits), -ROUNDED_SCALE_MAX), ROUNDED_SCALE_MAX))
+    if not number.is_finite() or 0 <= _scale(number) <= scale:
         return value
-    return value_of_decimal(number.quantize(Decimal(1).scaleb(-int(digits)), rounding=rounding, context=DECIMALS))
+    return value_of_decimal(number.quantize(Decimal(1).scaleb(-scale), rounding=rounding, context=EXACT))
 
 
 def _round_even(value: Any) -> Value:

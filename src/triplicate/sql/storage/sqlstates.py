@@ -105,8 +105,8 @@ _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 FAULTS = (Exception,)
-"""Errors of a client's statement. The functions that it calls may raise anything, and it fails alone: the code that runs it undoes it and has
-`from_sqlite` convert the error. A fault of the copy's own file is one of these as well, which the writer notes."""
+"""Errors of a client's statement. The functions that it calls may raise anything, and it fails alone: the code that runs it undoes it,
+and `from_sqlite` converts the error. A fault of the copy's own file is one of these as well, which the writer notes."""
 
 
 def from_sqlite(error: Exception, sql: str | None = None) -> SqlError:

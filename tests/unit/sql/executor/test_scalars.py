@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import apsw
 import pytest
 
 from tests.unit.sql.pg.translation_rig import NOW, TranslatedDatabase
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
+from triplicate.sql.pg.values import types
 
 
 @pytest.fixture
@@ -174,3 +177,61 @@ def test_an_index_serves_what_it_served(database: TranslatedDatabase) -> None:
         plan = " ".join(str(row[3]) for row in database.rows(f"explain query plan {sql}", *(["1"] if "$1" in sql else [])))
         assert "INDEX" in plan or "PRIMARY KEY" in plan, f"{sql}: {plan}"
         assert "TEMP B-TREE" not in plan, f"{sql}: {plan}"
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("'1e1000000000'::numeric > 1", "22003"), ("1e50000000", "22003"), ("-1e50000000", "22003"), ("1e50000000::bigint", "22003"),
+        ("1e50000000::text", "22003"), ("1e9999999999999999999", "22003"), ("1e-1000000000", "22003"), ("1e-16384", "22003"),
+        ("1e131072", "22003"), ("1e131071 > 1", 1), ("0e1000000000", 0), ("0e1000000000::text", "0"),
+        ("'[1e1000000000]'::jsonb", "22003"), ("'1e1000000000'::jsonb", "22003"), ("'[1e1000000000]'::json", "[1e1000000000]"),
+        ("round('1e1000000000'::numeric)", "22003"), ("abs('-1e1000000000'::numeric)", "22003"),
+        ("n * 1e131000 * 1e131000", "22003"), ("1e-10000 * 1e-10000", 0), ("(n * 0 + 1e131071) * 9 > 0", 1),
+        ("(n * 0 + 1e131071) * 11 > 0", "22003"),
+        ("round(1.5, 2000000000)", 1.5), ("round(n, 1001)", 2.25), ("trunc(n, 5000)", 2.25), ("round(n, -2000000000)", 0),
+        ("length(round(1.5, 2000000000)::text)", 2002), (f"length(round(1.5, {LONG})::text)", 2002), ("ceil(n * 1e1100) > 1", 1),
+        ("1.5::numeric(5, 2000000000)", "22023"), ("1.5::numeric(5, -2000000000)", "22023"),
+        (f"{LONG}", LONG), (f"-{LONG}", "-" + LONG), (f"{LONG}::bigint", "22003"), (f"'{LONG}'::bigint", "22003"),
+        (f"{LONG}::text", LONG), (f"n * 0 + {LONG}", LONG), (f"('{LONG}'::numeric - {LONG[:-1]}8)", 1), (f"mod({LONG}, 10)", 9),
+        (f"div({LONG}, 1e4999)", 9), (f"'[{LONG}]'::jsonb = '[{LONG}]'::jsonb", 1), (f"'[{LONG}]'::json", f"[{LONG}]"),
+        ("0x" + "f" * 5000 + "::bigint", "22003"), ("repeat('9', 300000)::numeric > 1", "22003"),
+        ("(1e3000 + 1) / 2 > 1e2999", 1), (f"{LONG} / {LONG}", 1),
+    ],
+)  # fmt: skip
+def test_a_number_is_never_written_out_beyond_the_limits(database: TranslatedDatabase, expression: str, expected: Value) -> None:
+    tracemalloc.start()
+    try:
+        found: Value = database.value(expression)
+    except SqlError as refused:
+        found = refused.sqlstate
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == expected
+    assert peak_bytes < 8_000_000
+
+
+@pytest.mark.parametrize("text", ["1e1000000000", "-1e1000000000", "1e-1000000000", "1e99999999999999999999", "9" * 5000])
+def test_a_parameter_is_never_written_out_beyond_the_limits(text: str) -> None:
+    for oid in (types.NUMERIC, types.INT8):
+        with pytest.raises(SqlError) as refused:
+            types.decode_parameter(text.encode(), oid, False)
+        assert refused.value.sqlstate == ("22P02" if oid == types.INT8 and "e" in text else "22003"), oid
+
+
+@pytest.mark.parametrize("is_binary", [False, True])
+def test_a_stored_number_is_never_written_out_beyond_the_limits(is_binary: bool) -> None:
+    """A table that another program has made may have such a text in a column of this type."""
+    if is_binary:
+        with pytest.raises(SqlError) as refused:
+            types.encode_value("1e1000000000", types.NUMERIC, True)
+        assert refused.value.sqlstate == "22P02"
+    else:
+        assert types.encode_value("1e1000000000", types.NUMERIC, False) == b"1e1000000000"
+
+
+def test_json_has_numbers_of_any_length() -> None:
+    assert types.decode_parameter(f"[1e1000000000, {LONG}]".encode(), types.JSON, False) == f"[1e1000000000, {LONG}]"

@@ -118,9 +118,10 @@ class ExpressionTyping:
                 text = node.value.lower()
                 if text.startswith("0x"):
                     return types.INT8
-                if any(letter in text for letter in ".e") or int(text.replace("_", "")) >= 2**63:
+                if any(letter in text for letter in ".e"):
                     return types.NUMERIC
-                return types.INT8
+                digits = text.replace("_", "").lstrip("0")
+                return types.NUMERIC if len(digits) > 19 or int(digits or "0") >= 2**63 else types.INT8
             case "blob":
                 return types.BYTEA
             case "true" | "false":

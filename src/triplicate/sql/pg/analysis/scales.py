@@ -7,12 +7,14 @@ value is sent. Source: PostgreSQL 15, ``numeric.c``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import InvalidOperation
 
+from triplicate.errors import SqlError
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.conversions import INTEGERS, type_of_name
+from triplicate.sql.pg.values.numeric_limits import ROUNDED_SCALE_MAX, decimal_of_text
 
 _SCALE_MAX = 1000
 _OF_FIRST = ("nullif", "abs", "sum", "min", "max", "lag", "lead", "first_value", "last_value", "nth_value")
@@ -63,8 +65,8 @@ def _declared(modifiers: tuple[int, ...]) -> int | None:
 
 def _written(text: str) -> int | None:
     try:
-        exponent = Decimal(text.replace("_", "").strip()).as_tuple().exponent
-    except InvalidOperation:
+        exponent = decimal_of_text(text.replace("_", "").strip()).as_tuple().exponent
+    except (InvalidOperation, SqlError):
         return None
     return max(0, -exponent) if isinstance(exponent, int) else None
 
@@ -78,13 +80,17 @@ def _of_operator(node: nodes.Binary) -> int | None:
     return min(left + right, _SCALE_MAX) if node.operator == "*" else None
 
 
+def _digits(text: str) -> int:
+    return min(int(text[-10:]), ROUNDED_SCALE_MAX) if len(text.lstrip("0")) <= 10 else ROUNDED_SCALE_MAX
+
+
 def _of_call(call: nodes.Call) -> int | None:
     name, arguments = call.name.last, call.arguments
     if name in ("round", "trunc"):
         digits = arguments[1] if len(arguments) > 1 else None
         if digits is None:
             return 0
-        return int(digits.value) if isinstance(digits, nodes.Literal) and digits.value.isdigit() else None
+        return _digits(digits.value) if isinstance(digits, nodes.Literal) and digits.value.isdigit() else None
     if name in _WHOLE:
         return 0
     if name in _OF_FIRST and arguments:

@@ -39,6 +39,8 @@ _SQLITE = {
     "-": 7, "*": 8, "/": 8, "%": 8, "||": 9, "->": 9, "->>": 9, "~~": 4, "~~*": 4, "!~~": 4, "!~~*": 4,
 }  # fmt: skip
 _TIGHTEST = 20
+_HEX_CHARACTERS = 18
+"""Length of the longest hexadecimal constant, which has 64 bits."""
 
 
 def sqlite_strength(node: SyntaxNode) -> int:
@@ -507,6 +509,8 @@ class Renderer:
         if node.kind == "number":
             text = node.value.replace("_", "")
             if text.lower().startswith("0x"):
+                if len(text) > _HEX_CHARACTERS:
+                    raise SqlError("22003", f"hex literal too big: {text[:40]}")
                 value = int(text, 16)
             else:
                 value = f"{decimal_of(text):f}" if oid in TEXTS else value_of_decimal(decimal_of(text))

@@ -12,7 +12,7 @@ import re
 import struct
 import uuid
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import Decimal
 from typing import Any
 
 from triplicate.errors import SqlError
@@ -20,6 +20,7 @@ from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.syntax.nodes import TypeName
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.datetimes import read_moment, round_moment, shown
+from triplicate.sql.pg.values.numeric_limits import EXACT, NUMBER, SCALE_MAX, decimal_of_text, result
 
 INTEGER_RANGES = {
     types.INT2: (-(2**15), 2**15 - 1, "smallint"),
@@ -62,11 +63,11 @@ CAST_NAMES = {
 """Maps a type to the name of a result column that is a cast to it. The name is also the suffix of the converting function."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SPECIAL = {"nan": "nan", "inf": "inf", "infinity": "inf", "+inf": "inf", "+infinity": "inf", "-inf": "-inf", "-infinity": "-inf"}
 _BOOLEANS = {**dict.fromkeys(("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"), 1),
              **dict.fromkeys(("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"), 0)}  # fmt: skip
-_EXACT = Context(prec=2000, rounding=ROUND_HALF_UP, Emax=200_000, Emin=-200_000)
+_INTEGER_DIGITS = 20
+"""More than any integer has."""
 _UUID = re.compile(r"\{?[0-9a-fA-F]{4}(?:-?[0-9a-fA-F]{4}){7}\}?")
 
 
@@ -93,6 +94,8 @@ def type_of_name(name: TypeName) -> tuple[int, tuple[int, ...]]:
         raise SqlError("42601", f'type modifier is not allowed for type "{name.name}"')
     if oid == types.NUMERIC and modifiers and not 1 <= modifiers[0] <= 1000:
         raise SqlError("22023", f"NUMERIC precision {modifiers[0]} must be between 1 and 1000")
+    if oid == types.NUMERIC and len(modifiers) > 1 and abs(modifiers[1]) > SCALE_MAX:
+        raise SqlError("22023", f"NUMERIC scale {modifiers[1]} must be between -{SCALE_MAX} and {SCALE_MAX}")
     return oid, modifiers
 
 
@@ -155,7 +158,7 @@ def _to_integer(value: Value, source: int | None, target: int, _modifiers: tuple
     low, high, name = INTEGER_RANGES[target]
     if isinstance(value, str):
         if source == types.NUMERIC:
-            return _to_integer(_half_away(Decimal(value)), None, target, ())
+            return _to_integer(_half_away(decimal_of(value)), None, target, ())
         stripped = value.strip(" \t\n\r\f\v")
         if not _INTEGER.fullmatch(stripped):
             raise _bad(target, value)
@@ -177,7 +180,9 @@ def _to_integer(value: Value, source: int | None, target: int, _modifiers: tuple
 def _half_away(number: Decimal) -> int:
     if not number.is_finite():
         raise SqlError("22003", "cannot convert NaN or infinity to an integer")
-    return int(number.quantize(Decimal(1), context=_EXACT))
+    if number.adjusted() >= _INTEGER_DIGITS:
+        return 2**63  # It is out of range, and so is any number of so many digits.
+    return int(number.quantize(Decimal(1), context=EXACT))
 
 
 def _to_float(value: Value, _source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:
@@ -186,7 +191,7 @@ def _to_float(value: Value, _source: int | None, target: int, _modifiers: tuple[
     if isinstance(value, str):
         stripped = value.strip(" \t\n\r\f\v")
         special = _SPECIAL.get(stripped.lower())
-        if special is None and not _NUMBER.fullmatch(stripped):
+        if special is None and not NUMBER.fullmatch(stripped):
             raise _bad(target, value)
         number = float(special or stripped)
         if special is None and (math.isinf(number) or (number == 0.0 and re.search("[1-9]", re.split("[eE]", stripped)[0]))):
@@ -204,7 +209,11 @@ def _to_float(value: Value, _source: int | None, target: int, _modifiers: tuple[
 
 
 def decimal_of(value: Value, target: int = types.NUMERIC) -> Decimal:
-    """A stored number as an exact decimal. Raises SqlError 22P02 for text that is not a number."""
+    """A stored number as an exact decimal.
+
+    Raises:
+        SqlError: 22P02 for text that is not a number, 22003 for one with more digits than a numeric may have.
+    """
     if isinstance(value, int):
         return Decimal(value)
     if isinstance(value, float):
@@ -212,16 +221,21 @@ def decimal_of(value: Value, target: int = types.NUMERIC) -> Decimal:
     if isinstance(value, str):
         stripped = value.strip(" \t\n\r\f\v")
         special = _SPECIAL.get(stripped.lower())
-        if special is None and not _NUMBER.fullmatch(stripped):
+        if special is None and not NUMBER.fullmatch(stripped):
             raise _bad(target, value)
-        return Decimal(special or stripped)
+        return Decimal(special) if special else decimal_of_text(stripped)
     raise _no_cast(types.BYTEA, target)
 
 
 def value_of_decimal(number: Decimal) -> Value:
-    """A numeric as it is stored: an integer, a float if that prints the same, else text. Raises SqlError 0A000 for NaN."""
+    """A numeric as it is stored: an integer, a float if that prints the same, else text.
+
+    Raises:
+        SqlError: 0A000 for NaN, 22003 for more digits before the point than a numeric may have.
+    """
     if number.is_nan():
         raise SqlError("0A000", "the result is NaN, which is not available as a numeric", hint="NULL stands for no number.")
+    number = result(number)
     if not number.is_finite():
         return float(number)
     if number == number.to_integral_value() and -(2**63) <= number < 2**63:
@@ -244,7 +258,7 @@ def _to_numeric(value: Value, source: int | None, target: int, modifiers: tuple[
         number = Decimal(f"{value:.6g}")
     if modifiers and number.is_finite():
         precision, scale = modifiers[0], modifiers[1] if len(modifiers) > 1 else 0
-        number = number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+        number = number.quantize(Decimal(1).scaleb(-scale), context=EXACT)
         if abs(number) >= Decimal(10) ** (precision - scale):
             raise SqlError(
                 "22003",
@@ -348,8 +362,10 @@ def _refuse_constant(text: str) -> Any:
 def _to_json(value: Value, _source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:
     if not isinstance(value, str):
         raise _no_cast(types.BYTEA if isinstance(value, bytes) else types.INT8, target)
+    # The numbers of jsonb are numerics, which have limits, and json keeps its text.
+    number = decimal_of_text if target == types.JSONB else Decimal
     try:
-        tree = json.loads(value, parse_float=Decimal, parse_int=Decimal, parse_constant=_refuse_constant)
+        tree = json.loads(value, parse_float=number, parse_int=number, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise SqlError("22P02", f'invalid input syntax for type json: "{_shown(value)}"') from None
     if isinstance(tree, Decimal):

@@ -11,7 +11,7 @@ import re
 import struct
 import uuid
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
 from triplicate.errors import SqlError
@@ -27,6 +27,7 @@ from triplicate.sql.core.declared_types import Declared, Kind, parse_declared
 from triplicate.sql.core.interface import Value
 from triplicate.sql.core.value_checks import is_json
 from triplicate.sql.pg.values.array_results import BOOL_ARRAY, ELEMENTS, array_in_text, encode_array
+from triplicate.sql.pg.values.numeric_limits import EXACT, decimal_of_text
 
 BOOL, BYTEA, INT8, INT2, INT4, TEXT, OID, JSON = 16, 17, 20, 21, 23, 25, 26, 114
 FLOAT4, FLOAT8, UNKNOWN, BPCHAR, VARCHAR = 700, 701, 705, 1042, 1043
@@ -38,7 +39,8 @@ TYPE_SIZES = {BOOL: 1, INT8: 8, INT2: 2, INT4: 4, OID: 4, FLOAT4: 4, FLOAT8: 8, 
 
 _TEXTUAL = (TEXT, VARCHAR, BPCHAR, UNKNOWN, JSON)
 _INTEGERS = {INT2: struct.Struct(">h"), INT4: struct.Struct(">i"), INT8: struct.Struct(">q"), OID: struct.Struct(">I")}
-_EXACT = Context(prec=2000)
+_INTEGER_DIGITS = 20
+"""More than any integer has."""
 _FLOAT8 = struct.Struct(">d")
 _FLOAT4 = struct.Struct(">f")
 
@@ -173,7 +175,7 @@ def _rounded(number: Decimal, declared: Declared) -> Decimal:
     precision = declared.precision or 0
     if not number.is_finite() or abs(number) >= Decimal(10) ** (precision - declared.scale):
         raise _overflow(declared)
-    rounded = number.quantize(Decimal(1).scaleb(-declared.scale), ROUND_HALF_UP, _EXACT)
+    rounded = number.quantize(Decimal(1).scaleb(-declared.scale), context=EXACT)
     if abs(rounded) >= Decimal(10) ** (precision - declared.scale):
         raise _overflow(declared)
     return rounded
@@ -200,7 +202,7 @@ def value_of_text(text: str, oid: int) -> Value:
         case 700 | 701:
             return _float_of_text(text)
         case 1700:
-            return _value_of_decimal(Decimal(_plain(text)))
+            return _value_of_decimal(decimal_of_text(_plain(text)))
         case 17:
             return _bytea_of_text(text)
         case 2950:
@@ -235,7 +237,11 @@ def _plain(text: str) -> str:
 
 
 def _integer_of_text(text: str, oid: int) -> int:
-    value = int(_plain(text))
+    plain = _plain(text)
+    digits = plain[plain[:1] in ("-", "+") :]
+    if len(digits) > _INTEGER_DIGITS and digits.isdigit():  # Python reads 4,300 digits at most.
+        plain = plain[: -len(digits)] + (digits.lstrip("0")[:_INTEGER_DIGITS] or "0")
+    value = int(plain)
     bits = 8 * TYPE_SIZES[oid]
     low, high = (0, 2**bits) if oid == OID else (-(2 ** (bits - 1)), 2 ** (bits - 1))
     if not low <= value < high:
@@ -398,7 +404,7 @@ def _text_of_float(value: float) -> str:
 
 def _scaled(value: Value, typmod: int) -> Decimal:
     """A stored numeric with trailing zeros up to its type's scale. A value with more digits, which earlier releases stored, stays."""
-    number = Decimal(str(value))
+    number = decimal_of_text(str(value))
     if isinstance(value, float) and number.is_finite():
         # The text of a float has an exponent or, if it is whole, a zero after its point.
         number = Decimal(f"{number:f}".removesuffix(".0"))
@@ -406,7 +412,7 @@ def _scaled(value: Value, typmod: int) -> Decimal:
     exponent = number.as_tuple().exponent
     if scale is None or not isinstance(exponent, int) or -exponent > scale:
         return number
-    return number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+    return number.quantize(Decimal(1).scaleb(-scale), context=EXACT)
 
 
 def _text_of_decimal(number: Decimal) -> str:
