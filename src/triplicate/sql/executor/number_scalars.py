@@ -140,7 +140,7 @@ def _whole_quotient(left: Decimal, right: Decimal) -> Decimal:
 
 def _rounded(rounding: str, value: Value, digits: Value = 0) -> Value:
     number = decimal_of(value)
-    scale = int(min(max(decimal_of(digits), -ROUNDED_SCALE_MAX), ROUNDED_SCALE_MAX))
+    scale = int(min(max(decimal_of(digits), Decimal(-ROUNDED_SCALE_MAX)), Decimal(ROUNDED_SCALE_MAX)))
     if not number.is_finite() or 0 <= _scale(number) <= scale:
         return value
     return value_of_decimal(number.quantize(Decimal(1).scaleb(-scale), rounding=rounding, context=EXACT))

@@ -11,12 +11,11 @@ from typing import Any
 from triplicate.errors import SqlError
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.executor.scalar_function import Scalar
-from triplicate.sql.pg.values.patterns import glob_of_like, regular_expression
+from triplicate.sql.pg.values.patterns import glob_of_like
+from triplicate.sql.pg.values.regular_expressions import regular_expression
 
 _TEXT_MAX = 16 * 1024 * 1024
 """Upper bound on the characters of a result."""
-_MATCHED_MAX = 100_000
-"""Upper bound on the characters that a regular expression is matched against."""
 
 
 def _substr(value: Any, start: Any, length: Any = None) -> Value:
@@ -142,10 +141,7 @@ def _md5(value: Any) -> Value:
 
 
 def _matches(value: Any, pattern: Any, ignores_case: Any) -> Value:
-    text = str(value)
-    if len(text) > _MATCHED_MAX:
-        raise SqlError("54000", f"a regular expression is matched against {_MATCHED_MAX} characters, the text has {len(text)}")
-    return int(regular_expression(str(pattern), bool(ignores_case)).search(text) is not None)
+    return int(regular_expression(str(pattern), bool(ignores_case)).matches(str(value)))
 
 
 def _json_text(value: Any) -> Value:

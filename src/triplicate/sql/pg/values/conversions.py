@@ -181,7 +181,7 @@ def _half_away(number: Decimal) -> int:
     if not number.is_finite():
         raise SqlError("22003", "cannot convert NaN or infinity to an integer")
     if number.adjusted() >= _INTEGER_DIGITS:
-        return 2**63  # It is out of range, and so is any number of so many digits.
+        return 2**63  # It is out of range, as any number with these digits is.
     return int(number.quantize(Decimal(1), context=EXACT))
 
 

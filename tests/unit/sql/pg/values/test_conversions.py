@@ -13,7 +13,7 @@ from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.array_parameters import decode_array
 from triplicate.sql.pg.values.conversions import convert, text_of_float
 from triplicate.sql.pg.values.datetimes import round_moment, text_of_micros
-from triplicate.sql.pg.values.patterns import glob_of_like, regular_expression
+from triplicate.sql.pg.values.patterns import glob_of_like
 
 
 @pytest.mark.parametrize(
@@ -108,42 +108,6 @@ def test_like_is_glob_with_other_letters() -> None:
     assert glob_of_like("a\\", "") == "a\\"
     with pytest.raises(SqlError, match="escape"):
         glob_of_like("a\\")
-
-
-@pytest.mark.parametrize(
-    ("pattern", "text", "matches"),
-    [
-        ("^a.c$", "abc", True),
-        ("^b", "ab", False),
-        ("c$", "c\n", False),
-        ("[[:digit:]]+", "a12", True),
-        ("[^a-z]", "abc", False),
-        ("(?:ab)+c", "ababc", True),
-        ("a{2,3}", "caab", True),
-        ("\\d\\.\\w", "1.x", True),
-        ("a|b", "xb", True),
-        ("\\mfoo\\M", "a foo b", True),
-        ("[]a]", "]", True),
-        ("a.c", "a\nc", True),
-    ],
-)
-def test_regular_expressions_match_as_in_postgresql(pattern: str, text: str, matches: bool) -> None:
-    assert (regular_expression(pattern, False).search(text) is not None) is matches
-
-
-@pytest.mark.parametrize(
-    ("pattern", "state"),
-    [
-        ("(a+)+", "0A000"), ("(a*b)*c", "0A000"), ("a*a*a*a*b", "0A000"), ("(a{1,9}){5}", "0A000"), ("(a)\\1", "0A000"),
-        ("(?=a)", "0A000"),
-        ("(?i)a", "0A000"), ("a(", "2201B"), ("a)", "2201B"), ("*a", "2201B"), ("[a", "2201B"), ("a**", "2201B"), ("a" * 1001, "54000"),
-        ("a\\", "2201B"), ("a{999}", "2201B"),
-    ],
-)  # fmt: skip
-def test_a_regular_expression_that_could_take_long_is_refused(pattern: str, state: str) -> None:
-    with pytest.raises(SqlError) as refused:
-        regular_expression(pattern, False)
-    assert refused.value.sqlstate == state
 
 
 @pytest.mark.parametrize(
