@@ -102,7 +102,7 @@ def format_text(pattern: Value, *arguments: Value) -> Value:
     """PostgreSQL's format(): ``%s`` with a position and a width, and ``%%``. NULL is an empty text."""
     if pattern is None:
         return None
-    found, at, following, text = list[str](), 0, 0, str(pattern)
+    found, at, following, size, text = list[str](), 0, 0, 0, str(pattern)
     for match in _PLACE.finditer(text):
         place, left, width, kind = match.groups()
         found.append(text[at : match.start()])
@@ -121,6 +121,9 @@ def format_text(pattern: Value, *arguments: Value) -> Value:
         shown = "" if argument is None else str(argument)
         if width and int(width) > _TEXT_MAX:
             raise SqlError("54000", f"a function may make {_TEXT_MAX} characters, this would be {width}")
+        size += at - match.start() + max(len(shown), int(width or 0))
+        if size > _TEXT_MAX:
+            raise SqlError("54000", f"a function may make {_TEXT_MAX} characters, this would be more")
         found.append(shown.ljust(int(width or 0)) if left else shown.rjust(int(width or 0)))
     return "".join([*found, text[at:]])
 

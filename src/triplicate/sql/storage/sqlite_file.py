@@ -50,6 +50,10 @@ class StoreState:
     """Why this copy is wrong and must not be served."""
 
 
+VALUE_BYTES = 64 * 1024 * 1024
+"""The longest value that a statement may compute, also in between, and the longest row. A transaction stores 4 MiB."""
+
+
 def open_store(path: str, database: bytes) -> None:
     """Create the file with its internal tables, or check that it belongs to this database. A file of an earlier format is upgraded.
 
@@ -93,6 +97,7 @@ def _upgrade(connection: apsw.Connection) -> None:
 def open_writer(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
     """The leader's connection: triggers and foreign keys are on, and SQLite's own tables and shadow tables are protected."""
     connection = _open(path, setup)
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
     connection.execute("pragma foreign_keys = on")
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     # Without this setting, SQLite reads "name" in an index as a text if no column has the name. The index is damaged once a column gets
@@ -113,6 +118,7 @@ def open_follower(path: str, setup: ConnectionSetup | None = None) -> apsw.Conne
 def open_reader(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
     """A read-only connection."""
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=100)
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
     connection.set_busy_timeout(5000)
     connection.execute("pragma query_only = on")
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)

@@ -330,6 +330,10 @@ class Conversation:
             await self._run_simple(statement, is_alone=len(statements) == 1)
             if index + 1 < len(statements):
                 self._state.stream.mark_due()
+                self._state.receive_run(1)
+                if self._state.turn_cost >= TURN_COST:
+                    await asyncio.sleep(0)  # Other connections are served before the next statement.
+                    self._state.begin_turn()
 
     async def _begin_for(self, statement: Statement) -> None:
         """Begin the implicit transaction of a query with several statements, unless this statement controls the transaction."""

@@ -45,6 +45,8 @@ CACHED_STATEMENTS = 2000
 """Capacity of each cache, statements."""
 _FORMS_MAX = 16
 """Forms of results that a plan keeps. A client library uses one or two of them."""
+_LOOP_TEXT = 4 * 1024
+"""A statement with more characters is parsed and translated by a thread. One just below the limit takes some 15 ms."""
 _GROUPS = re.compile(r"\bgroup\s+by\b", re.IGNORECASE)
 
 
@@ -121,8 +123,8 @@ class PlanCache:
 
 
 async def split_query(session: Session, sql: str) -> tuple[Statement, ...]:
-    """The statements in a client's text. A long one is not split on the event loop; one just below the limit takes some 40 ms."""
-    return _split(sql) if len(sql) <= LONG_TEXT else await session.offload(_split.__wrapped__, sql)
+    """The statements in a client's text. A long one is not split on the event loop."""
+    return await aside_if_long(session, sql, _split if len(sql) <= LONG_TEXT else _split.__wrapped__, sql)
 
 
 @lru_cache(maxsize=CACHED_STATEMENTS)
@@ -267,7 +269,7 @@ def _parsed(statement: Statement) -> ParsedStatement:
 
 async def aside_if_long(session: Session, sql: str, function: Callable[..., Result], *arguments: Any) -> Result:
     """Call a function of a statement's text. A long text would block the event loop for seconds, so another thread handles it."""
-    if len(sql) <= LONG_TEXT:
+    if len(sql) <= _LOOP_TEXT:
         return function(*arguments)
     return await session.offload(function, *arguments)
 
@@ -389,7 +391,7 @@ async def _columns_by_table(session: Session, names: Sequence[str]) -> ColumnsBy
 
 async def _keys_by_table(session: Session, sql: str, tables: ColumnsByTable) -> KeysByTable | None:
     """The primary keys of the tables if the statement has GROUP BY. Ungrouped columns that depend on a grouped key are allowed."""
-    if _GROUPS.search(sql) is None:
+    if await aside_if_long(session, sql, _GROUPS.search, sql) is None:
         return None
     return tuple([(name, tuple(await session.table_key(name))) for name, _ in tables])
 

@@ -5,6 +5,7 @@ Source: PostgreSQL 15 documentation, "Operator Precedence" and "Value Expression
 
 from __future__ import annotations
 
+from triplicate.errors import SqlError
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression, Name, QueryExpression, Sort
 from triplicate.sql.pg.syntax.token_cursor import TokenCursor
@@ -39,6 +40,17 @@ _NOT_NAMES = {
 """Keywords that are not names of columns unless quoted."""
 _DEEPEST = 100
 _LONGEST_CHAIN = 150
+"""More operators of one strength in a row. Chains of AND, OR and || have no limit: they are grouped as balanced trees."""
+_GROUP = 100
+"""Operands of AND or OR that stand side by side in a group."""
+
+
+def _too_complex() -> SqlError:
+    return SqlError(
+        "54001",
+        f"the statement is too complex: expressions may be nested {_DEEPEST} levels deep, and have {_LONGEST_CHAIN} operators in a row",
+        hint="AND, OR and || have no such limit in a row. IN (…), or a join with VALUES, takes many values.",
+    )
 
 
 class ExpressionParser(TokenCursor):
@@ -50,15 +62,18 @@ class ExpressionParser(TokenCursor):
 
     def begins_query(self, distance: int = 0) -> bool:
         """Whether a query begins at a distance from the present token, perhaps after more brackets."""
+        outermost = distance
         while self.ahead(distance).upper == "(":
             distance += 1
+            if distance - outermost > _DEEPEST:
+                raise _too_complex()
         return self.ahead(distance).upper in ("SELECT", "VALUES", "WITH")
 
     def expression(self, weakest: int = OR) -> Expression:
         """Parse an expression whose operators have at least the precedence `weakest`."""
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise self.not_understood()
+            raise _too_complex()
         start = self.token.start
         left = self._prefix()
         chain = 0
@@ -69,7 +84,7 @@ class ExpressionParser(TokenCursor):
             left = longer
             chain += 1
             if chain > _LONGEST_CHAIN:
-                raise self.not_understood()
+                raise _too_complex()
         self._depth -= 1
         return left
 
@@ -109,18 +124,45 @@ class ExpressionParser(TokenCursor):
         return self._like_in_between(left, start) if weakest <= LIKE else None
 
     def _logical(self, left: Expression, start: int, word: str, strength: int) -> Expression:
-        operands = [left]
+        operands, spans = [left], [(start, self.last_end)]
         while self.token.upper == word:
             self.advance()
+            begin = self.token.start
             operands.append(self.expression(strength + 1))
+            spans.append((begin, self.last_end))
+        # SQLite groups them from the left, and its trees have at most 1,000 levels.
+        while len(operands) > _GROUP:
+            groups = range(0, len(operands), _GROUP)
+            ends = [min(at + _GROUP, len(operands)) for at in groups]
+            spans = [(spans[at][0], spans[end - 1][1]) for at, end in zip(groups, ends, strict=True)]
+            parts = [operands[at:end] for at, end in zip(groups, ends, strict=True)]
+            operands = [nodes.Logical(*span, word, part) if len(part) > 1 else part[0] for span, part in zip(spans, parts, strict=True)]
         return nodes.Logical(start, self.last_end, word, operands)
 
     def _binary(self, left: Expression, start: int, operator: str, strength: int) -> Expression:
         at = self.advance()
         if self.token.upper in _QUANTIFIERS and self.ahead().upper == "(":
             return self._quantified(left, start, operator)
-        right = self.expression(strength + 1)
-        return nodes.Binary(start, self.last_end, operator, left, right, (at.start, at.end))
+        operands, spans, places = [left], [(start, at.start)], [(at.start, at.end)]
+        while True:
+            begin = self.token.start
+            operands.append(self.expression(strength + 1))
+            spans.append((begin, self.last_end))
+            if operator != "||" or self.token.upper != "||" or self.ahead().upper in _QUANTIFIERS:
+                break
+            at = self.advance()
+            places.append((at.start, at.end))
+
+        def grouped(low: int, high: int) -> Expression:
+            """The operands from `low` to `high`. A long chain is balanced: SQLite's trees have at most 1,000 levels."""
+            if high - low == 1:
+                return operands[low]
+            middle = high - 1 if len(operands) <= _LONGEST_CHAIN else (low + high) // 2
+            return nodes.Binary(
+                spans[low][0], spans[high - 1][1], operator, grouped(low, middle), grouped(middle, high), places[middle - 1]
+            )
+
+        return grouped(0, len(operands))
 
     def _named_operator(self, left: Expression, start: int) -> Expression:
         first = self.advance()

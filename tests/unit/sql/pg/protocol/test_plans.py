@@ -175,7 +175,7 @@ def offloaded(text: str) -> list[str]:
 
 def test_every_step_over_a_long_text_leaves_the_loop_free() -> None:
     rows = ", ".join(f"({number}, 'name')" for number in range(LONG_TEXT // 10))
-    assert offloaded(f"insert into t(id, name) values {rows}") == ["parse_statement", "translate"]
+    assert offloaded(f"insert into t(id, name) values {rows}") == ["parse_statement", "search", "translate"]
 
 
 def test_a_long_text_is_parsed_once_and_means_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:

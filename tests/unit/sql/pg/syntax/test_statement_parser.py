@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import tokenize
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.statement_parser import StatementParser, parse
@@ -155,13 +156,15 @@ def test_what_is_not_of_the_grammar_is_left_alone(text: str) -> None:
     assert parse(tokenize(text), len(text)) is None
 
 
-def test_too_deep_and_too_long_a_statement_is_left_alone() -> None:
+def test_too_deep_and_too_long_a_statement_is_refused() -> None:
     for text in (
         "select " + "(" * 500 + "1" + ")" * 500,
         "select " + "+".join("1" for _ in range(500)),
         "select " + "-" + " - " * 500 + "1",
     ):
-        assert parse(tokenize(text), len(text)) is None
+        with pytest.raises(SqlError) as refused:
+            parse(tokenize(text), len(text))
+        assert refused.value.sqlstate == "54001"
 
 
 def test_long_lists_and_conditions_are_read() -> None:

@@ -300,3 +300,26 @@ def test_a_chain_of_joins_has_a_limit(database: TranslatedDatabase) -> None:
     with pytest.raises(SqlError) as refused:
         database.translate("select 1 from t" + " cross join t" * 5000)
     assert refused.value.sqlstate == "54001"
+
+
+@pytest.mark.parametrize("count", [2, 99, 100, 101, 150, 151, 250, 3000])
+def test_a_long_chain_means_the_same(database: TranslatedDatabase, count: int) -> None:
+    numbers = range(count)
+    text = " || ".join(f"('{number % 10}')" if number % 3 else f"'{number % 10}'" for number in numbers)
+    assert database.value(text) == "".join(str(number % 10) for number in numbers)
+    for word, others, one in (("or", False, True), ("and", True, False)):
+        for place in {0, 1, count // 2, count - 1}:
+            terms = [f"(id = 1) = {str(one if number == place else others).lower()}" for number in numbers]
+            terms = [f"({term})" if number % 3 else term for number, term in enumerate(terms)]
+            assert database.value(f" {word} ".join(terms)) == int(one)
+        assert database.value(f" {word} ".join([str(others).lower()] * count)) == int(others)
+    mixed = " or ".join(f"id = {number + 2} and true" for number in numbers)
+    assert database.value(mixed) == 0
+    assert database.value(f"not ({mixed}) and ({mixed} or id = 1)") == 1
+
+
+@pytest.mark.parametrize("expression", ["(" * 101 + "1" + ")" * 101, "+".join(["1"] * 152), "not " * 101 + "f", "1" + "::int" * 151])
+def test_an_expression_has_a_depth_and_a_length(database: TranslatedDatabase, expression: str) -> None:
+    with pytest.raises(SqlError) as refused:
+        database.translate(f"select {expression} from t")
+    assert refused.value.sqlstate == "54001"
