@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.pg.protocol import conversation
 
-TESTS = ["tests/unit/sql/pg/protocol/test_hostile_statements.py::test_no_statement_holds_the_loop"]
+TESTS = ["tests/unit/sql/pg/protocol/test_conversation_hostile_statements.py::test_no_statement_holds_the_loop"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

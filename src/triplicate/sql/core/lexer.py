@@ -35,9 +35,9 @@ _POSTGRESQL = re.compile(
     r"""
       (?P<space>[ \t\n\r\f\v]+|--[^\n]*)
     | (?P<comment>/\*)
-    | (?P<string>[eE]'(?:[^'\\]|\\.|'')*(?:'|\Z)|(?:[uU]&|[xXbBnN])?'(?:[^']|'')*(?:'|\Z))
+    | (?P<string>[eE]'[^'\\]*(?:(?:\\.|'')[^'\\]*)*(?:'|\Z)|(?:[uU]&|[xXbBnN])?'[^']*(?:''[^']*)*(?:'|\Z))
     | (?P<dollar>\$(?:[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff]*)?\$)
-    | (?P<quoted>(?:[uU]&)?"(?:[^"]|"")*(?:"|\Z)|`(?:[^`]|``)*(?:`|\Z))
+    | (?P<quoted>(?:[uU]&)?"[^"]*(?:""[^"]*)*(?:"|\Z)|`[^`]*(?:``[^`]*)*(?:`|\Z))
     | (?P<number>0[xX][0-9a-fA-F]+|(?:\d[\d_]*(?:\.(?!\.)[\d_]*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<parameter>\$[\w\u0080-\U0010ffff]+|\?\d*|[:@][A-Za-z_]\w*)
     | (?P<word>[A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]*)
@@ -50,8 +50,8 @@ _POSTGRESQL = re.compile(
 # Other white space of Unicode is a letter for SQLite; a byte order mark is space where a token may begin.
 _SQLITE = re.compile(
     r"""(?P<space>[ \t\n\f\r]+|\ufeff|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))
-    |(?P<string>'(?:[^']|'')*'?)
-    |(?P<quoted>"(?:[^"]|"")*"?|`(?:[^`]|``)*`?|\[[^\]]*\]?)
+    |(?P<string>'[^']*(?:''[^']*)*'?)
+    |(?P<quoted>"[^"]*(?:""[^"]*)*"?|`[^`]*(?:``[^`]*)*`?|\[[^\]]*\]?)
     |(?P<parameter>\?\d*|[$:@#][A-Za-z_0-9\u0080-\U0010ffff$]+)
     |(?P<word>[A-Za-z_\u0080-\U0010ffff][A-Za-z_0-9$\u0080-\U0010ffff]*)
     |(?P<number>\d[0-9A-Za-z_.]*)

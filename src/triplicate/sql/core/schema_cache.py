@@ -9,6 +9,8 @@ Learned = TypeVar("Learned")
 
 LONG_TEXT = 16 * 1024
 """A statement with more characters is not remembered: it is rarely repeated, and thousands of them would fill the memory."""
+MAX_STATEMENT_BYTES = 1024 * 1024
+"""The longest statement, in characters."""
 
 
 class SchemaCache(Generic[Learned]):

@@ -28,6 +28,7 @@ from triplicate.sql.core.lexer import (
     sqlite_tokens,
     statement_of,
 )
+from triplicate.sql.core.schema_cache import MAX_STATEMENT_BYTES
 from triplicate.sql.core.transaction_block import failed_transaction
 from triplicate.sql.executor.definitions import has_column, parse_column_change, statements_of
 from triplicate.sql.executor.measured_statements import is_measured
@@ -83,7 +84,6 @@ _SETTING_PRAGMAS = frozenset(("application_id", "user_version"))
 _FORBIDDEN_FUNCTIONS = frozenset(("load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "sqlite_rename_table"))
 _MODULES = frozenset(("fts3", "fts4", "fts4aux", "fts5", "fts5vocab", "geopoly", "rtree", "rtree_i32"))
 _MAKES_RELATION = frozenset((apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_CREATE_VIEW, apsw.SQLITE_CREATE_VTABLE))
-MAX_STATEMENT_BYTES = 1024 * 1024
 _LONG = 2_048
 """Characters of a text from which an INSERT is not cut into its tokens where they are not needed."""
 

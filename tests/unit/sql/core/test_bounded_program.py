@@ -6,6 +6,7 @@ import apsw
 import pytest
 
 from triplicate.sql.core.bounded_program import MAX_INSTRUCTIONS, Instruction, is_bounded
+from triplicate.sql.executor.scalars import register_scalars
 
 SCHEMA = """
 create table t(id integer primary key autoincrement, b text not null, check(length(b) < 10));
@@ -109,3 +110,11 @@ def test_a_long_program_is_not_bounded() -> None:
 
 def test_a_program_that_leaves_its_instructions_is_not_bounded() -> None:
     assert not is_bounded([Instruction(0, "Goto", 0, 7, 0, None, 0, None)])
+
+
+def test_a_text_that_becomes_a_number_has_no_small_cost() -> None:
+    """The number may have 131,072 digits, and each operation takes milliseconds with it."""
+    connection = apsw.Connection(":memory:")
+    register_scalars(connection)
+    assert is_bounded(instructions(connection, "select triplicate_numeric_multiply(triplicate_to_int8(?, 0), ?)"))
+    assert not is_bounded(instructions(connection, "select triplicate_numeric_multiply(triplicate_to_numeric(?, 25), ?)"))

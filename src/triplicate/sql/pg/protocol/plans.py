@@ -12,7 +12,7 @@ from typing import Any
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Prepared, Result, Session, StatementKind, TransactionStatus
 from triplicate.sql.core.lexer import Statement, split_statements, statement_of
-from triplicate.sql.core.schema_cache import LONG_TEXT
+from triplicate.sql.core.schema_cache import LONG_TEXT, MAX_STATEMENT_BYTES
 from triplicate.sql.pg.ddl.spans import spans_of
 from triplicate.sql.pg.protocol.commands import ClientCommand, EngineStatement, classify
 from triplicate.sql.pg.protocol.row_encoder import ResultForm, make_result_form
@@ -123,8 +123,16 @@ class PlanCache:
 
 
 async def split_query(session: Session, sql: str) -> tuple[Statement, ...]:
-    """The statements in a client's text. A long one is not split on the event loop."""
-    return await aside_if_long(session, sql, _split if len(sql) <= LONG_TEXT else _split.__wrapped__, sql)
+    """The statements in a client's text. A long one is not split on the event loop.
+
+    Raises:
+        SqlError: 54000, a statement is too long. The steps that follow would go through all of it before SQLite's interface refuses it.
+    """
+    statements = await aside_if_long(session, sql, _split if len(sql) <= LONG_TEXT else _split.__wrapped__, sql)
+    longest = max((len(statement.sql) for statement in statements), default=0)
+    if longest > MAX_STATEMENT_BYTES:
+        raise SqlError("54000", f"a statement may have {MAX_STATEMENT_BYTES} characters, this one has {longest}")
+    return statements
 
 
 @lru_cache(maxsize=CACHED_STATEMENTS)

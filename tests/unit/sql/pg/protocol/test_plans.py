@@ -12,11 +12,19 @@ import pytest
 from tests.unit.sql.pg.local_engine import LocalSession
 from tests.unit.sql.pg.raw_client import SYNC, RawClient, bind, execute, parse, query
 from tests.unit.sql.pg.server_rig import Served, play
+from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Prepared, Result, TransactionStatus
 from triplicate.sql.core.lexer import Token, statement_of
-from triplicate.sql.core.schema_cache import LONG_TEXT
+from triplicate.sql.core.schema_cache import LONG_TEXT, MAX_STATEMENT_BYTES
 from triplicate.sql.pg.protocol.commands import EngineStatement
-from triplicate.sql.pg.protocol.plans import PlanCache, StatementPlan, parse_statement, plan_statement, with_type_of_point
+from triplicate.sql.pg.protocol.plans import (
+    PlanCache,
+    StatementPlan,
+    parse_statement,
+    plan_statement,
+    split_query,
+    with_type_of_point,
+)
 from triplicate.sql.pg.protocol.prepared_statements import prepare_statement
 from triplicate.sql.pg.syntax.as_of_clause import AsOfClause
 from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
@@ -263,3 +271,14 @@ def test_the_point_of_a_query_has_a_type_unless_the_client_declares_one() -> Non
     assert with_type_of_point(AsOfClause("time", parameter=1), (0, types.TEXT)) == (types.TIMESTAMPTZ, types.TEXT)
     assert with_type_of_point(AsOfClause("time", parameter=1), (types.DATE,)) == (types.DATE,)
     assert with_type_of_point(AsOfClause("position", "7"), (types.TEXT,)) == (types.TEXT,)
+
+
+def test_a_statement_that_is_too_long_is_refused_before_it_is_parsed() -> None:
+    async def body(session: CountingSession, _cache: PlanCache) -> None:
+        accepted = "select '" + "x" * (MAX_STATEMENT_BYTES - 9) + "'"
+        assert len(await split_query(session, f"{accepted}; select 1")) == 2
+        with pytest.raises(SqlError) as refused:
+            await split_query(session, f"select 1; {accepted[:-1]}xx'")
+        assert refused.value.sqlstate == "54000"
+
+    with_session(body)
