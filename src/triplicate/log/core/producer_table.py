@@ -1,13 +1,15 @@
 """The producers of a log and their last sequence numbers: what is appended, what is a repetition, and what a log's node keeps of them.
 
 A producer numbers its records without gaps, beginning anywhere. A record is accepted once: its number must follow the last one accepted.
-`accepted` runs ahead of `durable`, which counts acknowledged records only. The node holds what is durable: a writer that ends with accepted
-records on their way leaves their fate to recovery, and the next one reads it off the segment.
+`accepted` runs ahead of `durable`, which counts acknowledged records only. What lies between is remembered entry by entry, so that
+a repetition waits for the first append. The node holds what is durable: a writer that ends with accepted records on their way leaves
+their fate to recovery, and the next one reads it off the segment.
 """
 
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -24,7 +26,7 @@ PRODUCERS_VERSION = 1
 PRODUCERS_LIMIT = 500
 """Producers that a log remembers, so that their node has at most 64 KiB."""
 RECENT_BATCHES = 5
-"""Entries of one producer whose offsets a writer remembers, for repetitions."""
+"""Entries of one producer whose offsets a writer remembers, for repetitions; more while more are on their way."""
 SEQUENCE_LIMIT = 2**64
 
 
@@ -73,7 +75,7 @@ class Repeated(Generic[Waiter]):
     """The log has the record already, or it is on its way.
 
     Args:
-        batch: None: its offset is not remembered.
+        batch: None: it is durable, and its offset is not remembered.
     """
 
     sequence: int
@@ -87,7 +89,24 @@ class _Known(Generic[Waiter]):
     time_us: int
     """When its last record was accepted, by the log's time."""
     durable: ProducerState | None = None
-    recent: deque[Batch[Waiter]] = field(default_factory=lambda: deque(maxlen=RECENT_BATCHES))
+    recent: deque[Batch[Waiter]] = field(default_factory=deque)
+    """The last batches, all that are on their way among them. The writer's window limits their number."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that was accepted is durable."""
+        return self.durable is not None and self.durable.sequence == self.accepted
+
+    def find(self, sequence: int) -> Batch[Waiter] | None:
+        """The batch of a number that was accepted; None: it is forgotten, and so it is durable."""
+        place = bisect_right(self.recent, sequence, key=lambda batch: batch.first)
+        return self.recent[place - 1] if place else None
+
+    def settle(self, state: ProducerState) -> None:
+        """Records up to a number are durable: forget the oldest batches of them."""
+        self.durable = state
+        while len(self.recent) > RECENT_BATCHES and self.recent[1].first <= state.sequence + 1:
+            self.recent.popleft()
 
 
 class OpenedEpoch:
@@ -166,8 +185,7 @@ class ProducerTable(Generic[Waiter]):
             self._make_room(name, now_us)
             return None
         if sequence <= known.accepted:
-            batches = (batch for batch in known.recent if batch.first <= sequence < batch.first + batch.count)
-            return Repeated(sequence, next(batches, None))
+            return Repeated(sequence, known.find(sequence))
         if sequence != known.accepted + 1:
             raise SequenceGap(
                 f"producer {name!r} of log {self._log!r}: sequence number {known.accepted + 1} comes next, {sequence} was given; "
@@ -176,11 +194,12 @@ class ProducerTable(Generic[Waiter]):
         return None
 
     def _make_room(self, name: str, now_us: int) -> None:
-        """Forget the producer that has been idle for longest, if the table is full."""
+        """Forget the producer that has been idle for longest, if the table is full. One with records on their way is not idle."""
         if len(self._known) < self._limit:
             return
-        idlest = min(self._known, key=lambda identity: self._known[identity].time_us)
-        if now_us - self._known[idlest].time_us < self._idle_us:
+        settled = (identity for identity, known in self._known.items() if known.is_settled)
+        idlest = min(settled, key=lambda identity: self._known[identity].time_us, default=None)
+        if idlest is None or now_us - self._known[idlest].time_us < self._idle_us:
             raise TooManyProducers(
                 f"log {self._log!r} remembers {self._limit} producers, all of which have appended within {self._idle_us / 1e6:g} s: "
                 f"producer {name!r} is not admitted"
@@ -203,7 +222,7 @@ class ProducerTable(Generic[Waiter]):
         state = ProducerState(producer.id, producer.epoch, producer.sequence + count - 1, first_offset + count - 1, time_us)
         known = self._known.get(producer.id)
         if known is not None:
-            known.durable = state
+            known.settle(state)
 
     def durable(self) -> list[ProducerState]:
         """The durable states, by id."""

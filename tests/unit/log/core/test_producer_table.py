@@ -45,9 +45,27 @@ def test_a_repetition_finds_the_entry_of_its_record() -> None:
     entries = [f"entry {place}" for place in range(10)]
     for sequence in range(20):
         known.accept(P, 0, sequence, 0, entries[sequence // 2])
+    assert known.check("p", P, 0, 0, 0) == Repeated(0, Batch(0, 2, "entry 0")), "none of them is durable"
+    for first in range(0, 16, 2):
+        known.acknowledge(Producer(P, 0, first), 2, first, 0)
     assert known.check("p", P, 0, 19, 0) == Repeated(19, Batch(18, 2, "entry 9"))
     assert known.check("p", P, 0, 10, 0) == Repeated(10, Batch(10, 2, "entry 5"))
     assert known.check("p", P, 0, 9, 0) == Repeated(9, None), "five entries are remembered"
+
+
+def test_an_entry_on_its_way_is_remembered_behind_any_number_of_others() -> None:
+    known = table()
+    for sequence in range(1000):
+        known.accept(P, 0, sequence, 0, f"entry {sequence}")
+    for sequence in range(1000):
+        assert known.check("p", P, 0, sequence, 0) == Repeated(sequence, Batch(sequence, 1, f"entry {sequence}"))
+    known.acknowledge(Producer(P, 0, 0), 1, 0, 0)
+    known.acknowledge(Producer(P, 0, 1), 899, 1, 0)
+    found = [known.check("p", P, 0, sequence, 0) for sequence in (0, 899, 900, 999)]
+    assert [repeated is not None and repeated.batch is not None for repeated in found] == [False, False, True, True]
+    known.acknowledge(Producer(P, 0, 900), 100, 900, 0)
+    assert known.check("p", P, 0, 994, 0) == Repeated(994, None)
+    assert known.check("p", P, 0, 995, 0) == Repeated(995, Batch(995, 1, "entry 995"))
 
 
 def test_an_old_instance_of_a_producer_is_refused() -> None:
@@ -74,13 +92,25 @@ def test_only_what_is_acknowledged_is_durable() -> None:
 
 def test_a_full_table_forgets_an_idle_producer_and_no_other() -> None:
     known = table()
-    known.accept(P, 0, 0, 1_000_000, "entry")
-    known.accept(Q, 0, 0, 5_000_000, "entry")
+    for identity, time_us in ((P, 1_000_000), (Q, 5_000_000)):
+        known.accept(identity, 0, 0, time_us, "entry")
+        known.acknowledge(Producer(identity, 0, 0), 1, 0, time_us)
     with pytest.raises(TooManyProducers, match="producer 'r' is not admitted"):
         known.check("r", R, 0, 0, 10_999_999)
     assert known.check("p", P, 0, 1, 10_999_999) is None, "those that it knows go on"
     assert known.check("r", R, 0, 0, 11_000_000) is None
     assert (known.last_sequence(P), known.last_sequence(Q)) == (None, 0)
+
+
+def test_a_full_table_forgets_no_producer_whose_records_are_on_their_way() -> None:
+    known = table(ProducerState(P, 0, 4, 4, 1_000_000))
+    known.accept(P, 0, 5, 1_000_000, "entry")
+    known.accept(Q, 0, 0, 2_000_000, "other")
+    with pytest.raises(TooManyProducers):
+        known.check("r", R, 0, 0, 99_000_000)
+    known.acknowledge(Producer(Q, 0, 0), 1, 9, 2_000_000)
+    assert known.check("r", R, 0, 0, 99_000_000) is None
+    assert (known.last_sequence(P), known.last_sequence(Q)) == (5, None)
 
 
 def test_records_that_were_counted_are_merged_with_what_was_saved() -> None:

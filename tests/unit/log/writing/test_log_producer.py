@@ -89,6 +89,52 @@ def test_a_repeated_append_is_there_once_and_returns_its_offset() -> None:
     play(scene)
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_repetition_waits_for_its_record_however_many_entries_are_on_their_way(many: bool) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(LogClientSettings(linger_s=0.0))
+        await logs.create("l")
+        writer = await logs.writer("l")
+        producer = await writer.producer("orders")
+        ledger = stage.bookies.ledger(writer.ledger_id)
+        listed = len(ledger.entries)
+        held = ledger.held = []
+
+        async def append(number: int) -> list[Appended]:
+            value = b"%d" % number
+            if many:
+                return await producer.append_many([value], sequence=number)
+            return [await producer.append(value, sequence=number)]
+
+        async def send(number: int, entries: int) -> asyncio.Task[list[Appended]]:
+            task = asyncio.create_task(append(number))
+            await eventually(lambda: len(held) == entries)
+            return task
+
+        for number in range(9):
+            first = await send(number, number + 1)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+        again = [await send(number, 9) for number in range(9)]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not any(task.done() for task in again), "nothing of it is durable"
+        for future, entry_id in held[:2]:
+            ledger.confirmed = entry_id
+            future.set_result(entry_id)
+        assert [await task for task in again[:2]] == [[Appended(number, number, is_duplicate=True)] for number in range(2)]
+        # The others reached no bookie. The next writer does not know them, and the program was not told that they are there.
+        del ledger.entries[listed + 2 :]
+        async with await stage.logs().writer("l", take_over=True) as successor:
+            assert (await successor.producer("orders")).last_sequence == 1
+        await writer.abandon()
+        results = await asyncio.gather(*again[2:], return_exceptions=True)
+        assert all(isinstance(result, (LogFenced, OutcomeUnknown, HandleClosed)) for result in results), results
+
+    play(scene)
+
+
 def test_records_of_one_producer_share_entries_and_others_have_their_own() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
