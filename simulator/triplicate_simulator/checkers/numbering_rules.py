@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triplicate_simulator.checkers.history import Checker, History, Verdict
 from triplicate_simulator.checkers.log_rules import FinalLogRead, LogRead
-from triplicate_simulator.checkers.numbered_events import NumberedAcknowledged, NumberedSubmitted
+from triplicate_simulator.checkers.numbered_events import NumberedAcknowledged, NumberedRefused, NumberedSubmitted
 
 Numbered = tuple[str, str, int]
 """A record: log, producer, and sequence number."""
@@ -42,6 +42,25 @@ def numbered_records_are_there_once(history: History, verdict: Verdict) -> None:
             _judge(f"{producer} in {log}", found, answered, firsts[log], verdict)
 
 
+def acknowledged_numbers_are_known(history: History, verdict: Verdict) -> None:
+    """A writer does not call a number a gap whose predecessor was acknowledged before, by a writer of its epoch or an earlier one."""
+    acknowledged: dict[Numbered, int] = {}
+    for event in history.events:
+        match event:
+            case NumberedAcknowledged():
+                numbered = event.log, event.producer, event.sequence
+                acknowledged[numbered] = min(event.epoch, acknowledged.get(numbered, event.epoch))
+            case NumberedRefused():
+                verdict.decided += 1
+                epoch = acknowledged.get((event.log, event.producer, event.sequence - 1))
+                if epoch is not None and epoch <= event.epoch:
+                    what = f"#{event.sequence} of {event.producer} in {event.log}"
+                    when = f"at {event.time_s:.6f} in epoch {event.epoch}"
+                    verdict.violations.append(
+                        f"{what} was refused as a gap {when}, and #{event.sequence - 1} was acknowledged in epoch {epoch}"
+                    )
+
+
 def _judge(what: str, found: dict[int, int | None], answered: dict[int, int | None], first_offset: int, verdict: Verdict) -> None:
     """Judge one producer.
 
@@ -72,4 +91,7 @@ def _judge(what: str, found: dict[int, int | None], answered: dict[int, int | No
         before = sequence, place
 
 
-NUMBERING_CHECKERS: dict[str, Checker] = {"numbered_records_are_there_once": numbered_records_are_there_once}
+NUMBERING_CHECKERS: dict[str, Checker] = {
+    "numbered_records_are_there_once": numbered_records_are_there_once,
+    "acknowledged_numbers_are_known": acknowledged_numbers_are_known,
+}

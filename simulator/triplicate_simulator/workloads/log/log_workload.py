@@ -64,6 +64,7 @@ class LogWorkload(Workload):
         "publish_unknown",
         "numbered",
         "numbered_again",
+        "numbered_repeated",
         "numbered_unknown",
         "publishers_forgotten",
         "published_and_forgotten",

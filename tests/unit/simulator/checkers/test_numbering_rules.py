@@ -6,7 +6,7 @@ import pytest
 
 from triplicate_simulator.checkers.history import History, judge
 from triplicate_simulator.checkers.log_rules import FinalLogRead, LogRead
-from triplicate_simulator.checkers.numbered_events import NumberedAcknowledged, NumberedSubmitted
+from triplicate_simulator.checkers.numbered_events import NumberedAcknowledged, NumberedRefused, NumberedSubmitted
 from triplicate_simulator.checkers.numbering_rules import NUMBERING_CHECKERS
 
 
@@ -14,8 +14,12 @@ def offered(*sequences: int) -> list[object]:
     return [NumberedSubmitted(1.0, "l", "p", sequence, b"p%d" % sequence) for sequence in sequences]
 
 
-def acknowledged(sequence: int, offset: int, *, again: bool = False) -> NumberedAcknowledged:
-    return NumberedAcknowledged(2.0, "l", "p", sequence, offset, again)
+def acknowledged(sequence: int, offset: int, *, again: bool = False, epoch: int = 1) -> NumberedAcknowledged:
+    return NumberedAcknowledged(2.0, "l", "p", sequence, epoch, offset, again)
+
+
+def refused(sequence: int, *, epoch: int = 1) -> NumberedRefused:
+    return NumberedRefused(3.0, "l", "p", sequence, epoch)
 
 
 def ended(first: int, *records: bytes) -> list[object]:
@@ -27,8 +31,7 @@ def violations(*events: object) -> str:
     history = History()
     for event in events:
         history.add(event)
-    (verdict,) = judge(history, NUMBERING_CHECKERS)
-    return "\n".join(verdict.violations)
+    return "\n".join(violation for verdict in judge(history, NUMBERING_CHECKERS) for violation in verdict.violations)
 
 
 def test_records_that_are_there_once_and_in_order_pass() -> None:
@@ -42,6 +45,7 @@ def test_records_that_are_there_once_and_in_order_pass() -> None:
     )
     assert not violations(*offered(4, 5, 6), acknowledged(4, 7), acknowledged(5, 8), *ended(8, b"p5", b"p6")), "the first is truncated"
     assert not violations(*offered(4, 5), acknowledged(4, -1, again=True), *ended(8, b"p5")), "it may be truncated"
+    assert not violations(acknowledged(4, 0, epoch=2), refused(5, epoch=1), refused(6, epoch=2)), "a writer that has lost the log"
 
 
 @pytest.mark.parametrize(
@@ -58,6 +62,10 @@ def test_records_that_are_there_once_and_in_order_pass() -> None:
         ([*offered(0, 1), *ended(0, b"p1", b"p0")], "#1 of p in l is at 0, and #0 at 1"),
         ([*offered(0, 1, 2), *ended(0, b"p0", b"p2")], "#2 of p in l is at 1, and #1 before it is not there"),
         ([*offered(0, 1, 2), *ended(5, b"p0", b"p2")], "#1 before it is not there"),
+        (
+            [acknowledged(4, -1, again=True, epoch=2), refused(5, epoch=2)],
+            "#5 of p in l was refused as a gap at 3.000000 in epoch 2, and #4",
+        ),
     ],
 )
 def test_others_do_not(events: list[object], reason: str) -> None:
