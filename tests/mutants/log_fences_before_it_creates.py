@@ -15,10 +15,10 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.store.segments import recover_segment
     from triplicate.log.writing.segment_transitions import take_over
 
-    async def hasty(client: Any, store: Any, settings: Any, name: str, owner: Any, *, open_next: bool) -> Any:
+    async def hasty(client: Any, store: Any, settings: Any, name: str, log_id: str, owner: Any, *, open_next: bool) -> Any:
         head = (await store.read(name)).head
         if head.open is not None:
             await recover_segment(client, settings, head.settings, head.open)
-        return await take_over(client, store, settings, name, owner, open_next=open_next)
+        return await take_over(client, store, settings, name, log_id, owner, open_next=open_next)
 
     patch(logs, "take_over", hasty)

@@ -14,7 +14,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     async def keep_producers(self: Any, epoch: int, owner: Any) -> None:
         if not self._has_producers:
-            await create_node(self._store, self.name, epoch, owner)
+            await create_node(self._store, self.name, self.log_id, epoch, owner)
             self._has_producers = True
 
     patch(SegmentTransitions, "keep_producers", keep_producers)

@@ -14,7 +14,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.core import head_changes
     from triplicate.log.upkeep.rewriter import Rewriter
 
-    async def list_it(self: Rewriter, run: Any, segment: Any) -> None:
+    async def list_it(self: Rewriter, run: Any, segment: Any, log_id: str) -> None:
         ids = {old.ledger_id for old in run}
 
         async def decide(stored: Any) -> Any:
@@ -28,6 +28,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             )
             return change, ()
 
-        await self._store.change(self._name, decide)
+        await self._store.change(self._name, decide, log_id=log_id)
 
     patch(Rewriter, "_list", list_it)

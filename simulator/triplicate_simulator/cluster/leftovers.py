@@ -30,11 +30,11 @@ EXPECTED = tuple(
         r"/triplicate/[^/]+/incarnations/bookie-\d+",
         r"/triplicate/[^/]+/nodes/[^/]+",
         r"/triplicate/[^/]+/logs/[^/]+",
-        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|requests|snapshots|producers)",
+        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|requests|snapshots|producers|id)",
         r"/triplicate/[^/]+/(databases|stores)/[^/]+",
         r"/triplicate/[^/]+/(databases|stores)/[^/]+/candidates",
         # Checked by `find_unreferenced` against the lists of logs.
-        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers)/[^/]+",
+        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|id)/[^/]+",
         # Folders of damaged copies, and of notes and progress of repairs; a bookie to be read-only; the table of locations.
         r"/triplicate/[^/]+/(damaged|repairs|progress|readonly|readonly/bookie-\d+|racks)",
         # How long the auditor saw bookies absent that are lost at the end.
@@ -81,6 +81,8 @@ async def find_unreferenced(client: Client, settings: LogClientSettings, applica
         pages, _ = await metadata.tree.children(own_paths.pages_path(metadata.own_root, name))
         referred = await logs._store.pages(name, head)
         found += _finding(f"pages of {name} that nothing refers to", [page for page in pages if int(page) not in referred])
+        ids, _ = await metadata.tree.children(own_paths.identities_path(metadata.own_root, name))
+        found += _finding(f"identities in {name}, which is {head.log_id}", [log_id for log_id in ids if log_id != head.log_id])
         publishers, _ = await metadata.tree.children(own_paths.publishers_path(metadata.own_root, name))
         strange = [publisher for publisher in publishers if own_paths.decode_name(publisher) not in applications]
         found += _finding(f"publishers of {name} that never were", strange)

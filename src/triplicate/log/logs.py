@@ -11,7 +11,6 @@ from triplicate.errors import (
     FormatError,
     LedgerError,
     LogKeyMissing,
-    NoSuchLog,
     NotEnoughBookies,
     TriplicateError,
 )
@@ -156,11 +155,9 @@ class Logs(ReadableLogs):
         self._check_key(name, chosen)
 
         async def decide(stored: StoredHead) -> HeadDecision | None:
-            if stored.head.log_id != head.log_id:
-                raise NoSuchLog(f"log {name!r} was deleted and created again")
             return None if stored.head.key_id == chosen else (head_changes.rotate_key(stored.head, chosen, self._store.token()), ())
 
-        return (await self._store.change(name, decide)).head
+        return (await self._store.change(name, decide, log_id=head.log_id)).head
 
     async def delete(self, name: str, *, force: bool = False) -> None:
         """Delete a log and all its ledgers. It can be repeated after an interruption.
@@ -168,8 +165,9 @@ class Logs(ReadableLogs):
         Raises:
             NoSuchLog: it does not exist. LogOwned: a writer is alive, and `force` is False. LogReserved: it has another purpose.
         """
-        check_purpose(name, (await self._store.read_deleted(name)).head, self._acting_for)
-        await truncation.delete_log(self.client, self._store, name, force=force)
+        head = (await self._store.read_deleted(name)).head
+        check_purpose(name, head, self._acting_for)
+        await truncation.delete_log(self.client, self._store, name, head.log_id, force=force)
 
     async def alter(self, name: str, changes: Mapping[str, int | float | str]) -> Head:
         """Change settings of a log. Retention is applied by them from now on; a living writer uses the others from its next segment on.
@@ -191,8 +189,6 @@ class Logs(ReadableLogs):
 
         async def decide(stored: StoredHead) -> HeadDecision | None:
             head = stored.head
-            if head.log_id != log_id:
-                raise NoSuchLog(f"log {name!r} was deleted and created again")
             settings = altered_settings(head.settings, changes)
             check_quorums(settings.ensemble_size, settings.write_quorum, settings.ack_quorum)
             check_retention(name, settings, head.purpose)
@@ -201,7 +197,7 @@ class Logs(ReadableLogs):
             pages = await self._store.pages(name, head) if full_quorums(settings) != full_quorums(head.settings) else {}
             return alter_settings(head, settings, pages, self._store.token()), ()
 
-        return (await self._store.change(name, decide)).head
+        return (await self._store.change(name, decide, log_id=log_id)).head
 
     async def writer(self, name: str, *, owner: str = "", take_over: bool = True) -> LogWriter:
         """Become the writer of a log. Everything acknowledged before is kept, and earlier writers are fenced.
@@ -215,10 +211,11 @@ class Logs(ReadableLogs):
             LogKeyMissing, ConfigError: the log is encrypted, and its key cannot be had; the present writer was not disturbed.
         """
         me = Owner(check_text("the owner's name", self._own_name(owner)), self._store.token())
-        self._encryption.check(name, await self._admit(name))
-        await claim(self._store, name, me, take_over=take_over)
+        head = await self._admit(name)
+        self._encryption.check(name, head)
+        await claim(self._store, name, head.log_id, me, take_over=take_over)
         try:
-            return await self._take_over(name, me)
+            return await self._take_over(name, head.log_id, me)
         except BaseException:
             await release(self._store, name, me)
             raise
@@ -235,14 +232,14 @@ class Logs(ReadableLogs):
             await writer.abandon()
             raise
 
-    async def _take_over(self, name: str, me: Owner) -> LogWriter:
-        taken = await take_over(self.client, self._store, self.settings, name, me, open_next=True)
+    async def _take_over(self, name: str, log_id: str, me: Owner) -> LogWriter:
+        taken = await take_over(self.client, self._store, self.settings, name, log_id, me, open_next=True)
         head, ledger = taken.head, taken.ledger
         assert ledger is not None, "a take-over for writing opens a segment"
         self.client.host.trace("log.taken_over", log=name, epoch=head.epoch, owner=me.name, ledger=ledger.ledger_id, first=head.closed_end)
         metrics = LogMetrics(self._metrics, name)
         metrics.take_overs.inc()
-        requests = RequestServer(self.client, self._store, self.settings, name) if publication.serves_publishers(head) else None
+        requests = RequestServer(self.client, self._store, self.settings, name, log_id) if publication.serves_publishers(head) else None
         transitions = SegmentTransitions(name, self.client, self._store, self.settings, head, requests, self._encryption, taken.producers)
         return await LogWriter.open(transitions, self.settings, metrics, head, me, ledger)
 
@@ -252,8 +249,8 @@ class Logs(ReadableLogs):
         Raises:
             NoSuchLog, LogReserved. ArgumentError: beyond the end.
         """
-        await self._admit(name)
-        return await truncation.truncate(self.client, self._store, name, offset, await self.end_offset(name))
+        log_id = (await self._admit(name)).log_id
+        return await truncation.truncate(self.client, self._store, name, offset, await self.end_offset(name), log_id=log_id)
 
     async def retain(self, name: str) -> None:
         """Apply the log's retention settings now; writers do it whenever they roll. Raises NoSuchLog, LogReserved."""
@@ -318,13 +315,14 @@ class Logs(ReadableLogs):
             Unauthorized: the ledgers have another password than those of the log.
             NoSuchLog, LogReserved.
         """
-        await self._admit(name)
+        log_id = (await self._admit(name)).log_id
         published = await publication.publish(
             self.client,
             self._store,
             self.settings,
             name,
             ledgers,
+            log_id=log_id,
             application=application,
             batch=batch,
             publisher=publisher,

@@ -76,6 +76,7 @@ REQUEST = PublishRequest(
     "0011", "Spark ingest", "ingest", 7, (replace(SEGMENTS[0], first_offset=0), replace(SEGMENTS[0], ledger_id=8, first_offset=0))
 )
 REQUEST_UNNAMED = replace(REQUEST, application=None, batch=None)
+REQUEST_LOG = replace(REQUEST, log_id="0123456789abcdef" * 2)
 PUBLISHER = PublisherState(12, 1200, 1300, 1_700_000_000_000)
 OWNER = Owner("node-1", "0123456789abcdef0123456789abcdef")
 RECORDS = {
@@ -130,7 +131,7 @@ def test_the_nodes_beside_the_head_open() -> None:
     assert encode_producers(PRODUCERS, 1351) == (HERE / "producers.json").read_bytes()
     assert decode_consumer((HERE / "consumer.json").read_bytes(), "l", "billing") == CONSUMER
     assert encode_consumer(CONSUMER) == (HERE / "consumer.json").read_bytes()
-    for request, name in ((REQUEST, "request.json"), (REQUEST_UNNAMED, "request-unnamed.json")):
+    for request, name in ((REQUEST, "request.json"), (REQUEST_UNNAMED, "request-unnamed.json"), (REQUEST_LOG, "request-log.json")):
         assert decode_request((HERE / name).read_bytes(), "l") == request
         assert encode_request(request) == (HERE / name).read_bytes()
 
@@ -230,6 +231,7 @@ def _samples() -> dict[str, bytes]:
         "head-2-lost.json": encode_head(HEAD_2_LOST),
         "request.json": encode_request(REQUEST),
         "request-unnamed.json": encode_request(REQUEST_UNNAMED),
+        "request-log.json": encode_request(REQUEST_LOG),
         "forgotten.json": encode_forgotten(FORGOTTEN),
         "page-0-2.json": encode_page(Page(0, segments=(REDUCED, *SEGMENTS[1:]))),
         "publisher.json": encode_publisher(PUBLISHER),

@@ -28,7 +28,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             recent = (*head.recent, closing) if head.open is not None else head.recent
             return head_changes.Change(replace(head, open=opened, recent=recent, token=self._store.token())), ()
 
-        return (await self._store.change(self.name, decide)).head.open
+        return (await self._store.change(self.name, decide, log_id=self.log_id)).head.open
 
     async def prepare(self: SegmentTransitions, epoch: int, *, full: bool) -> None:
         await self._next.prepare(full=full)

@@ -115,7 +115,7 @@ async def lengthen(logs: Logs, count: int) -> None:
             segments = [LogSegment(ledger_id, 0, 10, 1000, 5, now_us, now_us, SegmentState.CLOSED) for ledger_id in ids]
             return head_changes.publish(stored.head, segments, logs.store.token(), logs.store.limits), ()
 
-        await logs.store.change("l", decide)
+        await logs.store.change("l", decide, log_id=(await logs.head("l")).log_id)
     logs.store._ledger_checks = checks  # type: ignore[method-assign]
 
 

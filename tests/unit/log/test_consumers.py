@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.unit.log.head_rig import held_at, lose_connection
 from tests.waiting import eventually
 from triplicate.errors import ArgumentError, ConsumerFenced, ConsumerOwned, HandleClosed, LogReplaced, NoSuchConsumer, OffsetTruncated
 from triplicate.log import ConsumerInfo, LogConsumer, Logs
+from triplicate.metadata import TreeOperation
 
 
 async def filled(stage: Stage, count: int = 20) -> Logs:
@@ -93,7 +95,7 @@ def test_a_save_of_unknown_outcome_is_settled(applied: bool) -> None:
         logs = await filled(stage)
         async with await logs.consumer("l", "billing") as consumer:
             await take(consumer, 3)
-            lost = lose_connection(stage, applied=applied, times=2, only=lambda operation, path: operation == "set" and "billing" in path)
+            lost = lose_connection(stage, applied=applied, times=2, only=lambda operation, path: operation == "multi" and "billing" in path)
             assert await consumer.save() == 3
             assert lost
             await take(consumer, 2)
@@ -293,15 +295,15 @@ def test_saves_of_one_consumer_at_the_same_time_follow_one_another() -> None:
 
 def hold_sets(tree: Any, *, applied: bool) -> list[str]:
     """Let the next change of a consumer's position hang, before or after it is applied; those behind an item "go on" do not."""
-    change, held = tree.set, list[str]()
+    change, held = tree.multi, list[str]()
 
-    async def hanging(path: str, data: bytes, version: int = -1) -> Any:
+    async def hanging(operations: Sequence[TreeOperation]) -> Any:
         if held:
-            return await change(path, data, version)
-        held.append(path)
+            return await change(operations)
+        held.append(operations[0].path)
         if applied:
-            await change(path, data, version)
+            await change(operations)
         return await asyncio.get_running_loop().create_future()
 
-    tree.set = hanging
+    tree.multi = hanging
     return held

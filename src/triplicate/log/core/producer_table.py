@@ -1,7 +1,7 @@
 """The producers of a log and their last sequence numbers: what is appended, what is a repetition, and what a log's node keeps of them.
 
 A producer numbers its records without gaps, beginning anywhere. A record is accepted once: its number must follow the last one accepted.
-`accepted` runs ahead of `durable`, which counts acknowledged records only. What lies between is remembered entry by entry, so that
+`accepted` runs ahead of `durable`, which counts acknowledged records only. The entries between the two are remembered, so that
 a repetition waits for the first append. The node holds what is durable: a writer that ends with accepted records on their way leaves
 their fate to recovery, and the next one reads it off the segment.
 """

@@ -24,6 +24,7 @@ class PublishRequest:
         publisher: a name for messages.
         application, batch: as in `Logs.publish`.
         segments: the sealed ledgers with records, in order; their first offsets have no meaning.
+        log_id: of the log to which the batch is published; empty in requests of earlier releases.
     """
 
     token: str
@@ -31,6 +32,7 @@ class PublishRequest:
     application: str | None
     batch: int | None
     segments: tuple[LogSegment, ...]
+    log_id: str = ""
 
 
 def encode_request(request: PublishRequest) -> bytes:
@@ -39,7 +41,7 @@ def encode_request(request: PublishRequest) -> bytes:
     Raises:
         ArgumentError: it would pass 896 KiB.
     """
-    value = {
+    value: dict[str, object] = {
         "application": request.application,
         "batch": request.batch,
         "by": request.publisher,
@@ -50,6 +52,8 @@ def encode_request(request: PublishRequest) -> bytes:
         "token": request.token,
         "v": REQUEST_VERSION,
     }
+    if request.log_id:
+        value["log"] = request.log_id
     data = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     if len(data) > REQUEST_LIMIT_BYTES:
         raise ArgumentError(
@@ -68,7 +72,7 @@ def decode_request(data: bytes, name: str) -> PublishRequest:
             LogSegment(ledger_id, 0, records, size_bytes, last_entry, min_time_us, max_time_us, SegmentState.CLOSED)
             for ledger_id, records, size_bytes, last_entry, min_time_us, max_time_us in value["segments"]
         )
-        return PublishRequest(value["token"], value["by"], value["application"], value["batch"], segments)
+        return PublishRequest(value["token"], value["by"], value["application"], value["batch"], segments, str(value.get("log", "")))
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptionError(f"{what} lacks a field or has a wrong one: {error!r}") from error
 

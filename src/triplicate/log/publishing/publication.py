@@ -70,6 +70,7 @@ async def publish(
     name: str,
     ledgers: Sequence[int | StagedLedger],
     *,
+    log_id: str,
     application: str | None,
     batch: int | None,
     publisher: str,
@@ -82,7 +83,7 @@ async def publish(
     if last is not None and is_old_batch(last.state, publication.batch):
         return _already(last.state)
     await publication.read()
-    request = PublishRequest(store.token(), publisher, application, batch, tuple(publication.segments))
+    request = PublishRequest(store.token(), publisher, application, batch, tuple(publication.segments), log_id)
     requests = RequestClient(store, name, wait_s)
     answer: list[PublishResult] = []
     attempts = 0
@@ -104,7 +105,7 @@ async def publish(
         return change, await publication.operations(stored, first)
 
     try:
-        await store.change(name, decide)
+        await store.change(name, decide, log_id=log_id)
     except LedgerVanished as error:
         raise NoSuchLedger(f"nothing was published: a ledger of the batch was deleted before; write the batch again ({error})") from error
     except NoSuchLedger as error:
@@ -141,7 +142,7 @@ async def _free_head(
         await requests.submit(request, writer.name)
         return
     try:
-        await _close_abandoned_segment(client, store, settings, name, request.publisher)
+        await _close_abandoned_segment(client, store, settings, name, head.log_id, request.publisher)
     except LogOwned:
         # Another writer has taken the log over meanwhile: the next attempt sends it the request.
         if not serves_publishers(head):
@@ -153,16 +154,18 @@ def serves_publishers(head: Head) -> bool:
     return head.purpose.kind is PurposeKind.USER
 
 
-async def _close_abandoned_segment(client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, publisher: str) -> None:
+async def _close_abandoned_segment(
+    client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, log_id: str, publisher: str
+) -> None:
     """Fence, count and close the open segment of a writer that has ended.
 
     Raises:
         LogOwned: the writer is alive; the message names it.
     """
     owner = Owner(publisher, store.token())
-    await claim(store, name, owner, take_over=False)
+    await claim(store, name, log_id, owner, take_over=False)
     try:
-        await take_over(client, store, settings, name, owner, open_next=False)
+        await take_over(client, store, settings, name, log_id, owner, open_next=False)
     finally:
         await release(store, name, owner)
 

@@ -67,6 +67,7 @@ async def check_not_forgotten(store: HeadStore, name: str, application: str, bat
 async def sweep_publishers(store: HeadStore, name: str, *, dry_run: bool = False) -> int:
     """Delete the nodes of idle publishers beyond the number that is kept. Returns the number deleted."""
     folder = own_paths.publishers_path(store.own_root, name)
+    log_id = (await store.read(name)).head.log_id
     try:
         children, _ = await store.persist(lambda: store.tree.children(folder))
     except NoNode:
@@ -78,7 +79,7 @@ async def sweep_publishers(store: HeadStore, name: str, *, dry_run: bool = False
     idle = [found for found in await _by_last_change(store, folder, children) if found.changed_ms <= oldest_ms]
     swept = 0
     for publisher in idle[:excess]:
-        swept += dry_run or await _fold_into_forgotten(store, name, publisher.child, publisher.version)
+        swept += dry_run or await _fold_into_forgotten(store, name, log_id, publisher.child, publisher.version)
     return swept
 
 
@@ -92,7 +93,7 @@ async def _by_last_change(store: HeadStore, folder: str, children: Sequence[str]
     return sorted(found)
 
 
-async def _fold_into_forgotten(store: HeadStore, name: str, child: str, version: int) -> bool:
+async def _fold_into_forgotten(store: HeadStore, name: str, log_id: str, child: str, version: int) -> bool:
     """Replace one publisher's node by an entry in the common node, in one transaction.
 
     Returns:
@@ -106,7 +107,7 @@ async def _fold_into_forgotten(store: HeadStore, name: str, child: str, version:
         data = encode_forgotten(forgotten.publishers.with_publisher(application, decode_publisher(data, application).batch))
         place = own_paths.forgotten_path(store.own_root, name)
         remember: TreeOperation = CreateNode(place, data) if forgotten.version is None else SetData(place, data, forgotten.version)
-        await store.tree.multi([DeleteNode(path, version), remember])
+        await store.tree.multi([DeleteNode(path, version), remember, await store.identity(name, log_id)])
     except (NoNode, BadVersion, NodeExists):
         return False
     return True

@@ -34,8 +34,9 @@ class ReadyRequest:
 class RequestServer:
     """Serves the publish requests of one writer's log. Without requests it costs one watch."""
 
-    def __init__(self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str) -> None:
+    def __init__(self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, log_id: str) -> None:
         self._client = client
+        self._log_id = log_id
         self._store = store
         self._settings = settings
         self._name = name
@@ -81,6 +82,8 @@ class RequestServer:
                 for item in request.segments
             ]
             try:
+                if request.log_id not in ("", self._log_id):
+                    raise ArgumentError("the request is for a log of this name that was deleted")
                 publication = Publication(
                     self._client, self._store, self._settings, self._name, ledgers, request.application, request.batch
                 )

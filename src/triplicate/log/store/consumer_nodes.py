@@ -13,7 +13,7 @@ from triplicate.errors import BadVersion, ConsumerFenced, ConsumerOwned, NodeExi
 from triplicate.log.core.consumer_state import ConsumerState, decode_consumer, encode_consumer
 from triplicate.log.core.head import Owner, decode_owner, encode_owner
 from triplicate.log.store.head_store import HeadStore
-from triplicate.metadata import DeleteNode, own_paths
+from triplicate.metadata import CreateNode, DeleteNode, SetData, own_paths
 from triplicate.runtime import sleep
 
 OWNER_PAUSE_S = 0.05
@@ -62,22 +62,27 @@ class ConsumerNodes:
         An unknown outcome is resolved. An owner has later versions than it knows if a change of its own was cancelled.
 
         Raises:
-            ConsumerFenced: the node has another version; nothing was changed by this call.
+            ConsumerFenced: the node has another version; nothing was changed by this call. NoSuchLog.
         """
         store, data, expected = self._store, encode_consumer(state), version
+        has_parent = False
 
         async def attempt() -> StoredConsumer:
-            nonlocal expected
+            nonlocal expected, has_parent
+            operation = CreateNode(self._path, data) if expected is None else SetData(self._path, data, expected)
             try:
-                if expected is None:
-                    await store.tree.create(self._path, data, parents=True)
-                    return StoredConsumer(state, 0)
-                return StoredConsumer(state, (await store.tree.set(self._path, data, expected)).version)
+                await store.tree.multi([operation, await store.identity(self.log, state.log_id)])
+                return StoredConsumer(state, 0 if expected is None else expected + 1)
             except (BadVersion, NodeExists, NoNode):
                 await store.tree.sync(self._path)
                 try:
                     found, stat = await store.tree.get(self._path)
                 except NoNode:
+                    if expected is None and not has_parent:
+                        await store.identity(self.log, state.log_id, afresh=True)
+                        await self._ensure_parent()
+                        has_parent = True
+                        return await attempt()
                     raise ConsumerFenced(f"{self} was deleted: its position was not saved") from None
                 current = decode_consumer(found, self.log, self._name)
                 if current == state:
@@ -92,21 +97,32 @@ class ConsumerNodes:
 
         return await store.persist(attempt)
 
+    async def _ensure_parent(self) -> None:
+        try:
+            await self._store.tree.create(own_paths.consumers_path(self._store.own_root, self.log), parents=True)
+        except NodeExists:
+            return
+
     async def delete(self) -> bool:
         """Delete the consumer. False: there was none."""
         tree, sent = self._store.tree, False
+        made_ms: int | None = None
 
         async def attempt() -> bool:
-            nonlocal sent
+            nonlocal sent, made_ms
             was_sent, sent = sent, True
             for _ in range(DELETE_ATTEMPTS):
-                if await tree.exists(self._path) is None:
+                stat = await tree.exists(self._path)
+                if stat is None:
                     return was_sent  # By an attempt whose answer was lost.
+                if made_ms not in (None, stat.ctime_ms):
+                    return True  # This one was made afterwards.
+                made_ms = stat.ctime_ms
                 below = [DeleteNode(self._owner_path)] if await tree.exists(self._owner_path) is not None else []
                 try:
-                    await tree.multi([*below, DeleteNode(self._path)])
-                except (NoNode, NotEmpty) as error:
-                    # The process that consumes has come or gone in between.
+                    await tree.multi([*below, DeleteNode(self._path, stat.version)])
+                except (NoNode, NotEmpty, BadVersion) as error:
+                    # The process that consumes has come or gone, or has saved, in between.
                     self._store.host.trace("log.consumer_delete_retried", log=self.log, consumer=self._name, error=repr(error))
                 else:
                     return True

@@ -33,7 +33,7 @@ from triplicate.log.core.head import (
 )
 from triplicate.log.core.head_changes import DEFAULT_LIMITS, Change, PageLimits, all_segments, new_head, numbered, numbered_head
 from triplicate.log.store.ledger_ports import Cluster
-from triplicate.metadata import CheckVersion, CreateNode, SetData, TreeOperation, Watch, own_paths
+from triplicate.metadata import CheckVersion, CreateNode, DeleteNode, SetData, TreeOperation, Watch, own_paths
 from triplicate.runtime import Backoff, Host, fault_point, sleep
 
 Result = TypeVar("Result")
@@ -42,6 +42,8 @@ BACKOFF_FIRST_S = 0.01
 BACKOFF_MAXIMUM_S = 1.0
 CONNECTION_ATTEMPTS = 12
 """How often one operation is retried after a lost connection: about half a minute, without the store's own timeouts."""
+IDENTIFIED_MAXIMUM = 10_000
+"""Logs whose identity's node is known to be there, so that it is looked for once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,11 @@ class StoredHead:
 
 
 HeadDecision = tuple[Change, Sequence[TreeOperation]]
+
+
+def replaced(name: str) -> NoSuchLog:
+    """The error of an operation on a log that is gone, where another log has its name now."""
+    return NoSuchLog(f"log {name!r} was deleted and created again")
 
 
 class HeadStore:
@@ -69,6 +76,7 @@ class HeadStore:
         self.limits = limits
         self._random = host.entropy.stream("log")
         self._pages: dict[tuple[str, int], Page] = {}
+        self._identified: dict[str, None] = {}
 
     def path(self, name: str) -> str:
         """The node of a log's head."""
@@ -111,7 +119,8 @@ class HeadStore:
         path = self.path(name)
         created_ms = self.host.clock.wall_us() // 1000
         head = new_head(self.token(), self.token(), settings, created_ms, purpose, key_id, first_offset=first_offset, epoch=epoch)
-        operations = [CreateNode(path, encode_head(head)), CreateNode(f"{path}/pages"), CreateNode(f"{path}/publishers")]
+        beside = f"{path}/pages", f"{path}/publishers", *self._identity_nodes(name, head.log_id)
+        operations: list[TreeOperation] = [CreateNode(path, encode_head(head)), *(CreateNode(node) for node in beside)]
         await self.persist(self._ensure_root)
 
         async def attempt() -> StoredHead:
@@ -126,6 +135,46 @@ class HeadStore:
             return StoredHead(head, 0)
 
         return await self.persist(attempt)
+
+    def _identity_nodes(self, name: str, log_id: str) -> tuple[str, str]:
+        return own_paths.identities_path(self.own_root, name), own_paths.identity_path(self.own_root, name, log_id)
+
+    async def identity(self, name: str, log_id: str, *, afresh: bool = False) -> CheckVersion:
+        """An operation that fails with NoNode unless the log of this id is there: another one of its name does not do.
+
+        Every transaction on a log's head, or on nodes that belong to the log, has it. A version does not, since the nodes
+        of a log that was deleted and created again count from 0. A log of an earlier release gets its node here.
+
+        Args:
+            afresh: look even if the log was there before.
+
+        Raises:
+            NoSuchLog: the log is gone, or another one has its name.
+        """
+        _, path = self._identity_nodes(name, log_id)
+        if afresh or log_id not in self._identified:
+            await self.persist(lambda: self._identify(name, log_id))
+            if len(self._identified) >= IDENTIFIED_MAXIMUM:
+                del self._identified[next(iter(self._identified))]
+            self._identified[log_id] = None
+        return CheckVersion(path)
+
+    async def _identify(self, name: str, log_id: str) -> None:
+        """Find the node of a log's identity, or make it."""
+        folder, path = self._identity_nodes(name, log_id)
+        backoff = self.backoff()
+        while await self.tree.exists(path) is None:
+            await self.tree.sync(self.path(name))
+            stored = await self._get(name)
+            if stored.head.log_id != log_id:
+                raise replaced(name)
+            # The folder has the same path for all logs of the name: where the next log of the name has it, it cannot be created.
+            try:
+                await self.tree.multi([CheckVersion(self.path(name), stored.version), CreateNode(folder), CreateNode(path)])
+            except (NodeExists, NoNode, BadVersion):
+                if backoff.attempts >= self.settings.change_attempts:
+                    raise
+                await sleep(self.host.clock, backoff.next_s())
 
     async def _ensure_root(self) -> None:
         if await self.tree.exists(self.root) is None:
@@ -169,6 +218,13 @@ class HeadStore:
         stored = await self.persist(lambda: self._get(name))
         if stored.head.deleted:
             raise NoSuchLog(f"log {name!r} has been deleted")
+        return stored
+
+    async def read_same(self, name: str, log_id: str) -> StoredHead:
+        """As `read`, of the log that has this id. Raises NoSuchLog also if another one has its name."""
+        stored = await self.read(name)
+        if stored.head.log_id != log_id:
+            raise replaced(name)
         return stored
 
     async def read_deleted(self, name: str) -> StoredHead:
@@ -234,21 +290,22 @@ class HeadStore:
             BadVersion: the head or a node of `extra` has changed; this call changed nothing.
             LedgerVanished: a ledger that the change lists is gone; nothing was changed.
             ConnectionLost: the outcome is unknown. The caller reads the head to find out; it may have changed again since.
-            NoSuchLog: the log is gone.
+            NoSuchLog: the log is gone, or another one has its name.
         """
+        identity = await self.identity(name, stored.head.log_id)
         numbers: list[int] = []
         for place in range(len(change.pages)):
             numbers.append(await self._write_page(name, numbered(change, numbers, place)))
         head = numbered_head(change, numbers)
-        operations: list[TreeOperation] = [SetData(self.path(name), encode_head(head), self.expected_version(stored))]
+        operations: list[TreeOperation] = [SetData(self.path(name), encode_head(head), self.expected_version(stored)), identity]
         operations += [CheckVersion(self._page_path(name, number)) for number in numbers]
         operations += [*self._ledger_checks(change, extra), *extra]
         try:
             committed = await self._swap(name, stored, head, operations)
         except BadVersion:
-            await self._delete_pages(name, head.log_id, numbers)  # No head will ever refer to them.
+            await self._delete_pages(name, head.log_id, identity, numbers)  # No head will ever refer to them.
             raise
-        await self._delete_pages(name, head.log_id, change.replaced)
+        await self._delete_pages(name, head.log_id, identity, change.replaced)
         return committed
 
     def _ledger_checks(self, change: Change, extra: Sequence[TreeOperation]) -> list[TreeOperation]:
@@ -256,12 +313,12 @@ class HeadStore:
         covered = {operation.path for operation in extra}
         return [CheckVersion(path) for path in map(self.ledgers.node_path, change.listed) if path not in covered]
 
-    async def _delete_pages(self, name: str, log_id: str, numbers: Sequence[int]) -> None:
+    async def _delete_pages(self, name: str, log_id: str, identity: CheckVersion, numbers: Sequence[int]) -> None:
         """Delete pages that the head does not refer to. Readers with an older head read it again. Failures are left to a sweep."""
         for number in numbers:
             self._pages.pop((log_id, number), None)
             try:
-                await self.tree.delete(self._page_path(name, number))
+                await self.tree.multi([identity, DeleteNode(self._page_path(name, number))])
             except NoNode:
                 continue
             except MetadataError as error:
@@ -283,6 +340,8 @@ class HeadStore:
                 current = await self.read_deleted(name)
                 if current.head.token == head.token:
                     return current
+                if current.head.log_id != head.log_id:
+                    raise replaced(name) from error
                 if backoff.attempts:
                     raise ConnectionLost(f"log {name!r}: it is unknown whether the change was applied before others followed") from error
                 if isinstance(error, NoNode) and current.version == stored.version:
@@ -306,20 +365,22 @@ class HeadStore:
         path = await self.persist(lambda: self.tree.create(f"{own_paths.pages_path(self.own_root, name)}/", data, sequential=True))
         return int(path.rpartition("/")[2])
 
-    async def change(self, name: str, decide: Callable[[StoredHead], Awaitable[HeadDecision | None]]) -> StoredHead:
+    async def change(self, name: str, decide: Callable[[StoredHead], Awaitable[HeadDecision | None]], *, log_id: str) -> StoredHead:
         """Read, decide and commit. Repeated if the head has changed meanwhile or the outcome is unknown.
 
         Args:
+            log_id: of the log for which the change was asked.
             decide: returns the change of the present head, or None if nothing is to be done. It must recognise its own change if that was
                 applied already. Its errors end the change.
 
         Raises:
             LedgerVanished: a ledger that the change lists is gone.
+            NoSuchLog: the log is gone, or another one has its name.
             BadVersion, ConnectionLost: the last attempt's, when all were used up.
         """
         backoff = self.backoff()
         while True:
-            stored = await self.read(name)
+            stored = await self.read_same(name, log_id)
             try:
                 decision = await decide(stored)
                 return stored if decision is None else await self.commit(name, stored, *decision)

@@ -7,7 +7,7 @@ import asyncio
 from triplicate.errors import BadVersion, LogOwned, NodeExists, NoNode, TriplicateError
 from triplicate.log.core.head import Owner, decode_owner, encode_owner
 from triplicate.log.store.head_store import HeadStore
-from triplicate.metadata import CreateNode, DeleteNode
+from triplicate.metadata import CreateNode, DeleteNode, TreeOperation
 from triplicate.runtime import sleep
 
 OWNER_PAUSE_S = 0.05
@@ -42,11 +42,14 @@ async def await_no_owner(store: HeadStore, name: str) -> None:
         await sleep(clock, OWNER_PAUSE_S)
 
 
-async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -> None:
+async def claim(store: HeadStore, name: str, log_id: str, owner: Owner, *, take_over: bool) -> None:
     """Become the owner; with `take_over` also in place of a living one. If it is cancelled, it leaves no node.
 
+    Args:
+        log_id: of the log that is meant.
+
     Raises:
-        LogOwned: another writer is alive and `take_over` is False.
+        LogOwned: another writer is alive and `take_over` is False. NoSuchLog.
     """
     path, data = _path(store, name), encode_owner(owner)
 
@@ -54,7 +57,7 @@ async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -
         try:
             current, stat = await store.tree.get(path)
         except NoNode:
-            operations: list[CreateNode | DeleteNode] = [CreateNode(path, data, ephemeral=True)]
+            operations: list[TreeOperation] = [CreateNode(path, data, ephemeral=True)]
         else:
             living = decode_owner(current, name)
             if living == owner:
@@ -63,7 +66,7 @@ async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -
                 return False
             operations = [DeleteNode(path, stat.version), CreateNode(path, data, ephemeral=True)]
         try:
-            await store.tree.multi(operations)
+            await store.tree.multi([*operations, await store.identity(name, log_id, afresh=True)])
         except (NodeExists, NoNode, BadVersion):
             return False
         return True
@@ -80,7 +83,7 @@ async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -
     raise LogOwned(f"log {name!r}: at every attempt another process became its owner; try again later")
 
 
-async def renew(store: HeadStore, name: str, owner: Owner) -> None:
+async def renew(store: HeadStore, name: str, log_id: str, owner: Owner) -> None:
     """Recreate the node whenever it is gone, for example after the session was renewed. Returns when the log has another owner.
 
     Raises:
@@ -92,8 +95,9 @@ async def renew(store: HeadStore, name: str, owner: Owner) -> None:
         while (await store.read(name)).head.owner == owner:
             if await store.persist(lambda: store.tree.exists(path)) is None:
                 try:
-                    await store.persist(lambda: store.tree.create(path, encode_owner(owner), ephemeral=True))
-                except NodeExists:
+                    operations = [CreateNode(path, encode_owner(owner), ephemeral=True), await store.identity(name, log_id)]
+                    await store.persist(lambda operations=operations: store.tree.multi(operations))  # type: ignore[misc]
+                except (NodeExists, NoNode):
                     continue
             await watch.changed()
     finally:

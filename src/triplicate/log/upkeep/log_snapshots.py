@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.errors import BadVersion, ConnectionLost, NodeExists, NoNode, NoSuchLedger, NoSuchLog, TriplicateError
+from triplicate.errors import BadVersion, ConnectionLost, NodeExists, NoNode, NoSuchLedger, TriplicateError
 from triplicate.log.core import snapshot_list
 from triplicate.log.core.encryption import LedgerDecryptor
 from triplicate.log.core.head import LogSegment, SegmentState
@@ -74,6 +74,14 @@ class LogSnapshots:
         self._store = store
         self._settings = settings
         self._path = own_paths.snapshots_path(store.own_root, name)
+        self._log_id = ""
+
+    async def _unchanged(self) -> list[TreeOperation]:
+        """Operations that fail once the head has changed. Raises NoSuchLog: the log is gone, or another one has its name since."""
+        stored = await (self._store.read_same(self.name, self._log_id) if self._log_id else self._store.read(self.name))
+        self._log_id = stored.head.log_id
+        identity = await self._store.identity(self.name, self._log_id)
+        return [CheckVersion(self._store.path(self.name), stored.version), identity]
 
     def watch(self) -> Watch:
         """A watch that fires when the list may have changed."""
@@ -142,13 +150,9 @@ class LogSnapshots:
         path = f"{self._path}/claim"
         for _ in range(2):
             # Not in a log that is being deleted: the node would block the deletion.
-            head = await self._store.read(self.name)
+            unchanged = await self._unchanged()
             try:
-                operations: list[TreeOperation] = [
-                    CheckVersion(self._store.path(self.name), head.version),
-                    CreateNode(path, ephemeral=True),
-                ]
-                await self._store.tree.multi(operations)
+                await self._store.tree.multi([*unchanged, CreateNode(path, ephemeral=True)])
             except NodeExists:
                 stat = await self._store.tree.exists(path)
                 return stat is not None and stat.ephemeral_owner == self._store.tree.session_id
@@ -161,13 +165,9 @@ class LogSnapshots:
         return False
 
     async def _make_node(self) -> None:
-        head = await self._store.read(self.name)
-        operations: list[TreeOperation] = [
-            CheckVersion(self._store.path(self.name), head.version),
-            CreateNode(self._path, encode_snapshots(SnapshotList())),
-        ]
+        unchanged = await self._unchanged()
         try:
-            await self._store.tree.multi(operations)
+            await self._store.tree.multi([*unchanged, CreateNode(self._path, encode_snapshots(SnapshotList()))])
         except (NodeExists, BadVersion):
             return  # The next attempt to claim finds out.
 
@@ -196,14 +196,13 @@ class LogSnapshots:
         backoff = self._store.backoff()
         first: SnapshotList | None = None
         while True:
-            head = await self._store.read(self.name)
+            operations = await self._unchanged()
             stored = await read_list(self._store, self.name)
             first = first or stored.listed
             changed = decide(stored.listed)
             if changed is None:
                 return first, None
             data = encode_snapshots(changed)
-            operations: list[TreeOperation] = [CheckVersion(self._store.path(self.name), head.version)]
             if ledger_id is not None:
                 operations.append(CheckVersion(self._store.ledgers.node_path(ledger_id)))
             operations.append(self._write(data, stored.version))
@@ -328,12 +327,3 @@ def _beyond(segment: LogSegment, offset: int) -> int:
     if offset <= segment.first_offset:
         return segment.size_bytes
     return segment.size_bytes * max(segment.end_offset - offset, 0) // max(segment.records, 1)
-
-
-async def delete_snapshots(client: LedgerClient, store: HeadStore, name: str) -> None:
-    """Delete the ledgers that the list of a deleted log names. The node itself is deleted with the log's other nodes."""
-    try:
-        ledger_ids, _ = await snapshot_ledgers(store, name)
-    except NoSuchLog:
-        return
-    await delete_ledgers(client, sorted(ledger_ids))

@@ -92,7 +92,7 @@ async def delete_unlisted(
     while True:
         try:
             stored = await read_or_none(store, name)
-            checks = unchanged(store, name, stored)
+            checks = await unchanged(store, name, stored)
             if stored is not None and found is not None and _component(found.value) in LISTS_BESIDE:
                 beside, more = await LISTS_BESIDE[_component(found.value)](store, name)
                 checks += more
@@ -101,7 +101,7 @@ async def delete_unlisted(
             elif stored is not None and not (found and is_unlisted(found.value)) and await listed.holds(stored.head, ledger_id):
                 return False
             await client.delete(ledger_id, version=found.version if found is not None else None, checks=checks)
-        except (BadVersion, NoNode):
+        except (BadVersion, NoNode, NoSuchLog):
             if found is not None and await _version(store, ledger_id) != found.version:
                 return False
             if backoff.attempts >= store.settings.change_attempts:
@@ -120,11 +120,11 @@ async def read_or_none(store: HeadStore, name: str) -> StoredHead | None:
         return None
 
 
-def unchanged(store: HeadStore, name: str, stored: StoredHead | None) -> list[TreeOperation]:
+async def unchanged(store: HeadStore, name: str, stored: StoredHead | None) -> list[TreeOperation]:
     """Operations that fail unless the head of a log is still the one that was read, or still absent."""
     path = store.path(name)
     if stored is not None:
-        return [CheckVersion(path, stored.version)]
+        return [CheckVersion(path, stored.version), await store.identity(name, stored.head.log_id)]
     # No single operation checks for absence; this pair does.
     return [CreateNode(path), DeleteNode(path)]
 

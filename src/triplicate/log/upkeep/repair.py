@@ -125,28 +125,28 @@ async def repair(client: LedgerClient, store: HeadStore, name: str, *, end: int 
         raise ArgumentError(f"log {name!r}: nothing was changed, because lost ledgers can be restored: {commands}")
     closed = frozenset(item.ledger_id for item in found.lost if not item.is_open)
     if closed:
-        await _lose_closed(store, name, closed)
+        await _lose_closed(store, name, found.head.log_id, closed)
     if found.open_is_lost:
         await _lose_open(store, name, found, end, by)
     client.host.trace("log.repaired", log=name, by=by, ledgers=",".join(str(item.ledger_id) for item in found.lost))
     return await examine(client, store, name)
 
 
-async def _lose_closed(store: HeadStore, name: str, ledger_ids: frozenset[int]) -> None:
+async def _lose_closed(store: HeadStore, name: str, log_id: str, ledger_ids: frozenset[int]) -> None:
     async def decide(stored: StoredHead) -> HeadDecision | None:
         pages: dict[int, Page] = await store.pages(name, stored.head)
         change = lost_segments.lose_closed(stored.head, ledger_ids, pages, store.token())
         unchanged = change.head.recent == stored.head.recent and change.head.pages == stored.head.pages
         return None if unchanged else (change, ())
 
-    await store.change(name, decide)
+    await store.change(name, decide, log_id=log_id)
 
 
 async def _lose_open(store: HeadStore, name: str, found: Examination, end: int | None, by: str) -> None:
     assert found.head.open is not None, "the open segment is lost"
     gone = found.head.open.ledger_id
     owner = Owner(check_text("the name of the operator", by), store.token())
-    await claim(store, name, owner, take_over=False)
+    await claim(store, name, found.head.log_id, owner, take_over=False)
     try:
 
         async def decide(stored: StoredHead) -> HeadDecision | None:
@@ -154,6 +154,6 @@ async def _lose_open(store: HeadStore, name: str, found: Examination, end: int |
                 return None
             return lost_segments.lose_open(stored.head, found.next_offset if end is None else end, owner, store.limits), ()
 
-        await store.change(name, decide)
+        await store.change(name, decide, log_id=found.head.log_id)
     finally:
         await release(store, name, owner)

@@ -205,7 +205,7 @@ class Rewriter:
             raise
         try:
             await self._mark_listed(run, head)
-            await self._list(run, segment)
+            await self._list(run, segment, head.log_id)
         except (Overtaken, BadVersion, NoSuchLedger):
             await discard(self._client, self._store, self._name, ledger)
             raise
@@ -282,7 +282,7 @@ class Rewriter:
             )
 
     @fault_point("log.rewrite_list")
-    async def _list(self, run: Run, segment: LogSegment) -> None:
+    async def _list(self, run: Run, segment: LogSegment, log_id: str) -> None:
         """Replace the run in the list by the new segment.
 
         Raises:
@@ -300,7 +300,7 @@ class Rewriter:
                 raise Overtaken(f"log {name!r}: the segments from offset {first} to {end} were changed by another process meanwhile")
             return head_changes.replace_run(stored.head, pages, run, segment, store.token()), ()
 
-        await store.change(name, decide)
+        await store.change(name, decide, log_id=log_id)
 
     def _trace(self, kind: str, run: Run, **facts: object) -> None:
         self._client.host.trace(kind, log=self._name, segments=len(run), first=run[0].first_offset, end=run[-1].end_offset, **facts)

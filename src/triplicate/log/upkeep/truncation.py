@@ -5,27 +5,28 @@ A segment is removed in three repeatable steps: it is marked in the list, its le
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from triplicate.errors import ArgumentError, BadVersion, NoNode, NoSuchLedger, NoSuchLog, NotEmpty, TriplicateError
+from triplicate.errors import ArgumentError, BadVersion, ConnectionLost, NoNode, NoSuchLedger, NoSuchLog, NotEmpty, TriplicateError
 from triplicate.log.core import head_changes
 from triplicate.log.core.head import Head, LogSegment, PageReference, SegmentState, size_beneath
 from triplicate.log.core.head_changes import all_segments
 from triplicate.log.core.positions import check_offset
 from triplicate.log.core.retention import KEPT, kept_bytes, retention_offset
-from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
+from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead, replaced
 from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.store.ownership import await_no_owner
 from triplicate.log.store.segments import password_of
-from triplicate.log.upkeep.log_snapshots import delete_snapshots
+from triplicate.log.upkeep.log_snapshots import snapshot_ledgers
 from triplicate.metadata import CheckVersion, DeleteNode, own_paths
 from triplicate.runtime import sleep
 
 
-async def truncate(client: LedgerClient, store: HeadStore, name: str, offset: int, end_offset: int) -> int:
+async def truncate(client: LedgerClient, store: HeadStore, name: str, offset: int, end_offset: int, *, log_id: str) -> int:
     """Remove the records before an offset. Returns the log's first offset.
 
     Args:
+        log_id: of the log that is meant.
         end_offset: the end of the readable records; the offset may not exceed it.
 
     Raises:
@@ -40,7 +41,7 @@ async def truncate(client: LedgerClient, store: HeadStore, name: str, offset: in
         pages = await store.pages(name, stored.head, lambda reference: reference.first_offset < offset)
         return head_changes.truncate(stored.head, offset, pages, store.token()), ()
 
-    await store.change(name, decide)
+    await store.change(name, decide, log_id=log_id)
     return (await delete_marked(client, store, name)).head.first_offset
 
 
@@ -68,7 +69,7 @@ async def delete_marked(client: LedgerClient, store: HeadStore, name: str, *, th
         unchanged = change.head.recent == current.head.recent and change.head.pages == current.head.pages
         return None if unchanged else (change, ())
 
-    return await store.change(name, decide)
+    return await store.change(name, decide, log_id=stored.head.log_id)
 
 
 async def _delete_ledgers(client: LedgerClient, segments: Iterable[LogSegment]) -> list[int]:
@@ -91,11 +92,11 @@ async def tidy(client: LedgerClient, store: HeadStore, name: str, *, most: int |
     stored = await store.read(name)
     settings = stored.head.settings
     if settings.retain_size_bytes > 0 and size_beneath(stored.head.pages) is None:
-        stored = await _measure(store, name)
+        stored = await _measure(store, name, stored.head.log_id)
     if settings.retain_age_s > 0 or settings.retain_size_bytes > 0:
         offset = await _retention_offset(store, name, stored.head, most)
         if offset is not None:
-            await truncate(client, store, name, offset, max(offset, stored.head.closed_end))
+            await truncate(client, store, name, offset, max(offset, stored.head.closed_end), log_id=stored.head.log_id)
             return
     await delete_marked(client, store, name)
 
@@ -120,7 +121,7 @@ async def _retention_offset(store: HeadStore, name: str, head: Head, most: int |
     return found
 
 
-async def _measure(store: HeadStore, name: str) -> StoredHead:
+async def _measure(store: HeadStore, name: str, log_id: str) -> StoredHead:
     """Read the pages whose sizes an earlier release did not record, and record them in the head."""
 
     async def decide(stored: StoredHead) -> HeadDecision | None:
@@ -132,34 +133,76 @@ async def _measure(store: HeadStore, name: str) -> StoredHead:
             sizes[number] = sum([kept_bytes(segments) async for segments in store.beneath(name, stored.head.log_id, number)])
         return head_changes.measured(stored.head, sizes, store.token()), ()
 
-    return await store.change(name, decide)
+    return await store.change(name, decide, log_id=log_id)
 
 
-async def delete_log(client: LedgerClient, store: HeadStore, name: str, *, force: bool) -> None:
-    """Delete a log with all its ledgers. It can be repeated after an interruption.
+async def delete_log(client: LedgerClient, store: HeadStore, name: str, log_id: str, *, force: bool) -> None:
+    """Delete a log with all its ledgers. It can be repeated after an interruption, and leaves alone what is made under the name later.
+
+    Args:
+        log_id: of the log that is meant. If it is gone meanwhile, another process has deleted it.
 
     Raises:
-        LogOwned: a writer is alive and `force` is False. NoSuchLog: there is none.
+        LogOwned: a writer is alive and `force` is False.
     """
+    try:
+        await _delete_log(client, store, name, log_id, force=force)
+    except NoSuchLog as error:
+        client.host.trace("log.already_deleted", log=name, error=str(error))
+
+
+async def _delete_log(client: LedgerClient, store: HeadStore, name: str, log_id: str, *, force: bool) -> None:
+    """Raises NoSuchLog: it is gone."""
     stored = await store.read_deleted(name)
     if not force and not stored.head.deleted:
         await await_no_owner(store, name)
     if not stored.head.deleted:
 
         async def decide(current: StoredHead) -> HeadDecision | None:
-            return None if current.head.deleted else (head_changes.mark_deleted(current.head, store.token()), ())
+            return head_changes.mark_deleted(current.head, store.token()), ()
 
         try:
-            await store.change(name, decide)
+            await store.change(name, decide, log_id=log_id)
         except NoSuchLog:
             client.host.trace("log.already_deleted", log=name)
         stored = await store.read_deleted(name)
+    if stored.head.log_id != log_id:
+        raise replaced(name)
+    # Pages and snapshots are read by name: a ledger that they list is deleted only while the log is there.
     if stored.head.open is not None:
         await _fence(client, store, stored.head.open)
-    pages = await store.pages(name, stored.head)
-    await _delete_ledgers(client, all_segments(stored.head, pages))
-    await delete_snapshots(client, store, name)
-    await store.persist(lambda: _delete_nodes(store, name))
+    snapshots, _ = await snapshot_ledgers(store, name)
+    for ledger_id in (*await _listed_by(store, name, stored.head), *sorted(snapshots)):
+        await _delete_own_ledger(client, store, name, log_id, ledger_id)
+    await _delete_nodes(store, name, log_id)
+
+
+async def _listed_by(store: HeadStore, name: str, head: Head) -> list[int]:
+    """The ledgers of a log that is being deleted. None if a page is gone: the nodes follow the ledgers, which are all deleted then."""
+    try:
+        pages = await store.pages(name, head)
+    except NoNode as error:
+        store.host.trace("log.already_deleted", log=name, error=str(error))
+        return []
+    return [segment.ledger_id for segment in all_segments(head, pages)]
+
+
+async def _delete_own_ledger(client: LedgerClient, store: HeadStore, name: str, log_id: str, ledger_id: int) -> None:
+    """Delete a ledger while its log is there. Raises NoSuchLog: it is not. BadVersion: the ledger changes too often."""
+    backoff = store.backoff()
+    while True:
+        identity = await store.identity(name, log_id, afresh=bool(backoff.attempts))
+        try:
+            await client.delete(ledger_id, checks=[identity])
+        except BadVersion:
+            if backoff.attempts >= store.settings.change_attempts:
+                raise
+            await sleep(store.host.clock, backoff.next_s())
+        except (NoNode, NoSuchLedger):
+            client.host.trace("log.already_deleted", ledger=ledger_id)
+            return
+        else:
+            return
 
 
 async def _fence(client: LedgerClient, store: HeadStore, segment: LogSegment) -> None:
@@ -172,32 +215,45 @@ async def _fence(client: LedgerClient, store: HeadStore, segment: LogSegment) ->
         await view.aclose()
 
 
-async def _delete_nodes(store: HeadStore, name: str) -> None:
+async def _delete_nodes(store: HeadStore, name: str, log_id: str) -> None:
     """Delete the saved positions of consumers, then the head and all nodes below it, also those of other releases.
 
-    The head is last, so that the deletion can be repeated.
+    Every transaction has the log's identity, and the last one deletes that with the head. So whichever log has the name meanwhile, and however
+    late a transaction is applied, it is this log's nodes that are deleted.
+
+    Raises:
+        NoSuchLog: the log is gone.
     """
-    await _delete_tree(store, own_paths.consumers_path(store.own_root, name))
-    await _delete_tree(store, store.path(name))
-
-
-async def _delete_tree(store: HeadStore, path: str) -> None:
+    head, identities = store.path(name), own_paths.identities_path(store.own_root, name)
+    last = [DeleteNode(path) for path in (own_paths.identity_path(store.own_root, name, log_id), identities, head)]
     backoff = store.backoff()
     while True:
+        identity = await store.identity(name, log_id, afresh=True)
         try:
-            children, _ = await store.tree.children(path)
-            for child in children:
-                await _delete_tree(store, f"{path}/{child}")
-            await store.tree.delete(path)
-        except NoNode:
-            return
-        except NotEmpty:
-            # A publisher or a writer has created a node meanwhile.
+            await _delete_below(store, own_paths.consumers_path(store.own_root, name), identity, keep=())
+            await _delete_below(store, head, identity, keep=(head, identities))
+            # If the answer is lost, the next turn finds that the log is gone.
+            await store.tree.multi(last)
+        except (NotEmpty, NoNode, ConnectionLost):
+            # A publisher, a consumer or a writer has made or deleted a node meanwhile.
             if backoff.attempts >= store.settings.change_attempts:
                 raise
             await sleep(store.host.clock, backoff.next_s())
         else:
             return
+
+
+async def _delete_below(store: HeadStore, path: str, identity: CheckVersion, keep: Sequence[str]) -> None:
+    """Delete a node and those below it, except some, while the log is there. Raises NotEmpty, NoNode."""
+    try:
+        children, _ = await store.tree.children(path)
+    except NoNode:
+        return
+    for child in children:
+        if f"{path}/{child}" not in keep:
+            await _delete_below(store, f"{path}/{child}", identity, keep)
+    if path not in keep:
+        await store.tree.multi([identity, DeleteNode(path)])
 
 
 async def sweep_segments(client: LedgerClient, store: HeadStore, name: str, *, dry_run: bool = False) -> int:
@@ -231,7 +287,8 @@ async def sweep_pages(store: HeadStore, name: str, *, dry_run: bool = False) -> 
             for path in idle:
                 # The next change of the head may refer to an old page. The page is deleted only while the head is unchanged, and a
                 # change that refers to it checks that it exists.
-                await store.tree.multi([CheckVersion(store.path(name), stored.version), DeleteNode(path)])
+                identity = await store.identity(name, stored.head.log_id)
+                await store.tree.multi([CheckVersion(store.path(name), stored.version), identity, DeleteNode(path)])
                 swept += 1
         except (BadVersion, NoNode):
             if backoff.attempts >= store.settings.change_attempts:

@@ -47,7 +47,7 @@ def change_of_producers(store: HeadStore, name: str, states: Sequence[ProducerSt
     return SetData(_path(store, name), encode_producers(states, end_offset))
 
 
-async def create_node(store: HeadStore, name: str, epoch: int, owner: Owner) -> None:
+async def create_node(store: HeadStore, name: str, log_id: str, epoch: int, owner: Owner) -> None:
     """Create the node for a writer whose log has none, or had none when it was taken over.
 
     A node that is there nevertheless comes from a writer that had lost the log by then, so none of its records was acknowledged.
@@ -59,7 +59,7 @@ async def create_node(store: HeadStore, name: str, epoch: int, owner: Owner) -> 
     async def attempt() -> None:
         await store.tree.sync(store.path(name))
         while True:
-            stored = await store.read(name)
+            stored = await store.read_same(name, log_id)
             head = stored.head
             if head.epoch != epoch or head.owner != owner or head.open is None:
                 raise LogFenced(f"log {name!r} was taken over (epoch {head.epoch}) from {owner.name!r} (epoch {epoch})")
@@ -67,7 +67,7 @@ async def create_node(store: HeadStore, name: str, epoch: int, owner: Owner) -> 
             is_there = await store.tree.exists(_path(store, name)) is not None
             change: TreeOperation = SetData(_path(store, name), data) if is_there else CreateNode(_path(store, name), data)
             try:
-                await store.tree.multi([CheckVersion(store.path(name), stored.version), change])
+                await store.tree.multi([CheckVersion(store.path(name), stored.version), await store.identity(name, log_id), change])
             except (BadVersion, NodeExists, NoNode) as error:
                 store.host.trace("log.producers_retried", log=name, error=repr(error))
                 await store.tree.sync(store.path(name))

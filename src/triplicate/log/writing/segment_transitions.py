@@ -69,11 +69,12 @@ class Taken:
 
 
 async def take_over(
-    client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, owner: Owner, *, open_next: bool
+    client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, log_id: str, owner: Owner, *, open_next: bool
 ) -> Taken:
     """Begin a new epoch.
 
     Args:
+        log_id: of the log that is meant.
         open_next: open a segment and return its ledger; otherwise the log is left without an open segment, for publishing.
 
     Raises:
@@ -84,7 +85,7 @@ async def take_over(
     for _ in range(settings.take_over_attempts):
         if backoff.attempts:
             client.host.trace("log.take_over_lost", log=name, attempts=backoff.attempts)
-        stored = await store.read(name)
+        stored = await store.read_same(name, log_id)
         opened = ledger = None
         if open_next:
             ledger, reduced = await create_segment(client, settings, stored.head.settings, custom_of(name, stored.head.epoch + 1))
@@ -222,7 +223,7 @@ class SegmentTransitions:
             return
         async with self._makes_node:  # A second creation would take the node for that of a former writer, and empty it.
             if not self._has_producers:
-                await create_node(self._store, self.name, epoch, owner)
+                await create_node(self._store, self.name, self.log_id, epoch, owner)
                 self._has_producers = True
 
     def _counted(self, end_offset: int) -> tuple[TreeOperation, ...]:
@@ -399,11 +400,11 @@ class SegmentTransitions:
             )
 
         try:
-            stored = await self._store.change(self.name, decide)
+            stored = await self._store.change(self.name, decide, log_id=self.log_id)
         except LedgerVanished:
             if self._publish_source is None or not self._publish_source.discard_ready():
                 raise
-            stored = await self._store.change(self.name, decide)
+            stored = await self._store.change(self.name, decide, log_id=self.log_id)
         if stored.head.settings != self.settings:
             await self._adopt(stored.head.settings)
         return stored.head.open
@@ -445,7 +446,7 @@ class SegmentTransitions:
         """Keep this writer recorded as the log's owner. The record is for messages only, so an error does not end the writer."""
         while True:
             try:
-                await renew(self._store, self.name, owner)
+                await renew(self._store, self.name, self.log_id, owner)
             except (SessionExpired, NoSuchLog):
                 return
             except TriplicateError as error:

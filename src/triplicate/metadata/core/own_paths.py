@@ -61,6 +61,16 @@ def log_path(root: str, log: str) -> str:
     return f"{root}/logs/{check_name(log, 'log')}"
 
 
+def identities_path(root: str, log: str) -> str:
+    """Its one child is named after the id of the log."""
+    return f"{log_path(root, log)}/id"
+
+
+def identity_path(root: str, log: str, log_id: str) -> str:
+    """There as long as the log of this id is."""
+    return f"{identities_path(root, log)}/{log_id}"
+
+
 def pages_path(root: str, log: str) -> str:
     """Children: the pages of a log's older segments."""
     return f"{log_path(root, log)}/pages"

@@ -286,7 +286,7 @@ def test_retention_by_size_measures_once_what_an_earlier_release_did_not_write()
             return head_changes.publish(stored.head, segments, logs.store.token()), ()
 
         logs.store._ledger_checks = lambda change, extra: []  # type: ignore[method-assign]
-        await logs.store.change("old", decide)
+        await logs.store.change("old", decide, log_id=(await logs.head("old")).log_id)
         stored = await logs.store.read("old")
         unmeasured = replace(stored.head, pages=tuple(replace(item, size_bytes=None) for item in stored.head.pages))
         await stage.client_of(logs).metadata.tree.set(logs.store.path("old"), encode_head(unmeasured))
@@ -318,20 +318,20 @@ def test_a_publisher_that_asks_while_the_log_is_deleted_does_not_keep_its_nodes(
         logs, late = stage.logs(LogClientSettings(change_attempts=5)), stage.logs()
         await fill(logs, 3)
         tree, head = stage.client_of(logs).metadata.tree, "/triplicate/test/logs/l"
-        delete, made = tree.delete, list[str]()
+        multi, made = tree.multi, list[str]()
 
-        async def overtaken(path: str, version: int = -1) -> None:
-            if path == head and len(made) < times:
+        async def overtaken(operations: Sequence[TreeOperation]) -> None:
+            if DeleteNode(head) in operations and len(made) < times:
                 # It has read the head before the deletion began.
                 made.append(await stage.client_of(late).metadata.tree.create(f"{head}/requests"))
-            await delete(path, version)
+            await multi(operations)
 
-        tree.delete = overtaken  # type: ignore[method-assign]
+        tree.multi = overtaken  # type: ignore[method-assign]
         if times > 1:
             with pytest.raises(NotEmpty):
                 await logs.delete("l")
             assert 1 < len(made) < times, "it gives up in time"
-            tree.delete = delete  # type: ignore[method-assign]
+            tree.multi = multi  # type: ignore[method-assign]
         await logs.delete("l")
         assert not [path for path in stage.store.dump() if path.startswith(head)]
 

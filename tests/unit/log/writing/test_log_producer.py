@@ -123,7 +123,7 @@ def test_a_repetition_waits_for_its_record_however_many_entries_are_on_their_way
         for future, entry_id in held[:2]:
             future.set_result(entry_id)
         assert [await task for task in again[:2]] == [[Appended(number, number, is_duplicate=True)] for number in range(2)]
-        # The others reached no bookie. The next writer does not know them, and the program was not told that they are there.
+        # The others reached no bookie. The next writer does not know them, and no answer said that they are there.
         del ledger.entries[listed + 2 :]
         async with await stage.logs().writer("l", take_over=True) as successor:
             assert (await successor.producer("orders")).last_sequence == 1
