@@ -11,8 +11,8 @@ from __future__ import annotations
 import enum
 import re
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from triplicate.errors import ArgumentError, BadVersion, ConnectionLost, FormatError, MetadataError, NodeExists, NoNode, NotEmpty
@@ -219,6 +219,7 @@ class UnderreplicationManager:
         A call that is cancelled or fails leaves no lock behind, unless the metadata store fails as well.
         """
         await self._prepare()
+        await self._undo_left()
         if ledger_id in self._claimed:
             return None
         self._claimed.add(ledger_id)
@@ -228,8 +229,6 @@ class UnderreplicationManager:
                 lock = await self._lock_marked(ledger_id, worker)
                 kept = lock is not None
                 return lock
-            if ledger_id in self._left:
-                await self._undo(ledger_id)
             return None
         finally:
             if not kept:
@@ -241,6 +240,7 @@ class UnderreplicationManager:
         `release` releases it. Source: BookKeeper `acquireUnderreplicatedLedger`, which its garbage collection uses in this way.
         """
         await self._prepare()
+        await self._undo_left()
         if ledger_id in self._claimed or ledger_id in self._left:
             return None
         self._claimed.add(ledger_id)
@@ -296,7 +296,18 @@ class UnderreplicationManager:
         except (MetadataError, TimeoutError) as error:
             self._host.trace("metadata.replication_lock_left", ledger=ledger_id, error=" ".join(str(error).split()))
         else:
-            del self._left[ledger_id]
+            self._left.pop(ledger_id, None)
+
+    async def _undo_left(self) -> None:
+        """Delete the locks that are left behind. Ends with the first that cannot be deleted: the metadata store does not answer."""
+        for ledger_id in [item for item in self._left if item not in self._claimed]:
+            self._claimed.add(ledger_id)
+            try:
+                await self._undo(ledger_id)
+            finally:
+                self._claimed.discard(ledger_id)
+            if ledger_id in self._left:
+                return
 
     async def _create_lock(self, path: str, worker: str) -> bool:
         attempts = Attempts(self._host)
@@ -316,15 +327,12 @@ class UnderreplicationManager:
         """Delete the node of a repaired ledger and its lock in one transaction, and the parents that become empty.
 
         Returns:
-            Whether the node is gone. It stays if the ledger was marked again in the meantime, or if the lock was lost with its session. The
-            ledger is then processed again.
+            Whether the node is gone. It stays, for another repair, if the ledger was marked again or the lock was lost with its session.
         """
         path = self._path(lock.mark.ledger_id)
-        try:
+        with self._ending(lock.mark.ledger_id):
             await self._delete_under(lock, path)
             await self._release(lock)
-        finally:
-            self._claimed.discard(lock.mark.ledger_id)
         if await retried(self._host, lambda: self._tree.exists(path)) is not None:
             return False
         await self._prune(path)
@@ -345,11 +353,19 @@ class UnderreplicationManager:
         self._host.trace("metadata.replication_lock_lost", ledger=lock.mark.ledger_id)
 
     async def release(self, lock: ReplicationLock) -> None:
-        """Release the lock of a ledger that was not repaired."""
-        try:
+        """Release the lock of a ledger that was not repaired. If that fails, a later search does it."""
+        with self._ending(lock.mark.ledger_id):
             await self._release(lock)
+
+    @contextmanager
+    def _ending(self, ledger_id: int) -> Iterator[None]:
+        """While a lock is deleted: it counts as left behind until that has succeeded."""
+        self._left[ledger_id] = None
+        try:
+            yield
+            self._left.pop(ledger_id, None)
         finally:
-            self._claimed.discard(lock.mark.ledger_id)
+            self._claimed.discard(ledger_id)
 
     async def worker_of(self, ledger_id: int) -> str | None:
         """The name of the worker that has locked a ledger, or None.
@@ -468,6 +484,7 @@ class UnderreplicationManager:
 
     async def _search(self, worker: str, is_held: Callable[[int], bool], watches: list[Watch] | None) -> ReplicationLock | None:
         """Walk the tree in random order until a ledger could be locked. Every directory read is watched."""
+        await self._undo_left()
         left = [name_of(underreplicated_path(ledger_id)) for ledger_id in self._left]
         locked = dict.fromkeys(name for name in await self._names(self._locks) if name not in left)
         waiting = [(self._marks, 0)]
@@ -484,8 +501,7 @@ class UnderreplicationManager:
                 found = _MARK.fullmatch(name)
                 if found is None or name in locked or is_held(int(found[1])):
                     continue
-                lock = await self.lock(int(found[1]), worker)
-                if lock is not None:
+                if (lock := await self.lock(int(found[1]), worker)) is not None:
                     return lock
         return None
 

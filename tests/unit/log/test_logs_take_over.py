@@ -11,7 +11,8 @@ from tests.unit.log.fake import SMALL, Stage, play, read_values
 from tests.unit.log.head_rig import changes_of_head, held_at, lose_connection, operations_on_owner, read_the_past
 from triplicate.errors import ArgumentError, ConnectionLost, FormatError, LogExists, LogFenced, LogOwned, NoSuchLog, NotEnoughBookies
 from triplicate.log import LogClientSettings, Logs, LogSettings, StagingOrigin, can_be_taken_over
-from triplicate.log.store import head_store
+from triplicate.log.core.head import Owner
+from triplicate.log.store import head_store, ownership
 from triplicate.metadata import InjectedFault
 
 
@@ -399,5 +400,38 @@ def test_a_process_knows_whether_it_reaches_enough_bookies_for_a_take_over(
             await writer.append(b"a")
             assert await can_be_taken_over(other, "l") is possible
             await writer.append(b"b")
+
+    play(scene)
+
+
+@pytest.mark.parametrize("cancelled", [True, False])
+def test_an_owner_that_could_not_be_released_is_released_when_the_store_answers(cancelled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head_store, "CONNECTION_ATTEMPTS", 1)
+
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        owner = Owner("w", "token")
+        await ownership.claim(logs.store, "l", (await logs.head("l")).log_id, owner, take_over=False)
+        session = logs.store.tree.session_id
+        answers, asked = asyncio.Event(), asyncio.Event()
+
+        def fault(of: int, operation: str, path: str) -> InjectedFault | None:
+            if of != session or answers.is_set():
+                return None
+            asked.set()
+            return InjectedFault(raise_before=ConnectionLost("the store does not answer"))
+
+        stage.store.fault = fault
+        leaving = asyncio.ensure_future(ownership.release(logs.store, "l", owner))
+        await asked.wait()
+        if cancelled:
+            leaving.cancel()
+        await asyncio.wait([leaving])
+        other = stage.logs()
+        assert await ownership.live_owner(other.store, "l") == owner
+        answers.set()
+        await logs.names()
+        assert await ownership.live_owner(other.store, "l") is None
 
     play(scene)

@@ -25,6 +25,7 @@ from triplicate.metadata import (
     ReplicationLock,
     Tree,
     UnderreplicationManager,
+    retries,
 )
 from triplicate.metadata.core.repair_formats import decode_lock, decode_mark, decode_vote
 from triplicate.runtime import real_host
@@ -483,6 +484,38 @@ def test_a_lock_that_could_not_be_deleted_is_found_by_the_next_search() -> None:
         lock = taken(await member.under_replication.lock_any("w"))
         await member.under_replication.release(lock)
         assert await locks_in(other) == []
+
+    run_limited(body())
+
+
+@pytest.mark.parametrize("end", ["release", "complete", "release unmarked"])
+def test_a_lock_whose_end_ran_out_of_attempts_is_deleted_by_the_next_search(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "FIRST_DELAY_S", 0.001)
+    monkeypatch.setattr(retries, "LONGEST_DELAY_S", 0.001)
+
+    async def body() -> None:
+        host = real_host("worker", seed=1)
+        store = MemoryStore(host.clock)
+        ours, theirs = (UnderreplicationManager(MemoryTree(store), host, ROOT) for _ in range(2))
+        if end == "release unmarked":
+            lock = await ours.lock_unmarked(7, "ours")
+        else:
+            await ours.mark(7, ["bookie-1"])
+            lock = await ours.lock_any("ours")
+        assert lock is not None
+        store.fault = lambda session, operation, path: InjectedFault(raise_before=ConnectionLost("the store does not answer"))
+        with pytest.raises(ConnectionLost):
+            await (ours.complete(lock) if end == "complete" else ours.release(lock))
+        store.fault = None
+        assert await theirs.worker_of(7) == "ours", "its session lives"
+        if end == "release unmarked":
+            assert await ours.lock_any("ours") is None
+            assert await theirs.locks() == frozenset()
+        else:
+            again = await ours.lock_any("ours")
+            assert again is not None
+            assert await ours.complete(again)
+            assert await theirs.get(7) is None
 
     run_limited(body())
 

@@ -13,6 +13,7 @@ from triplicate.errors import BadVersion, ConsumerFenced, ConsumerOwned, NodeExi
 from triplicate.log.core.consumer_state import ConsumerState, decode_consumer, encode_consumer
 from triplicate.log.core.head import Owner, decode_owner, encode_owner
 from triplicate.log.store.head_store import HeadStore
+from triplicate.log.store.ownership import release_node
 from triplicate.metadata import CreateNode, DeleteNode, SetData, own_paths
 from triplicate.runtime import sleep
 
@@ -199,21 +200,10 @@ class ConsumerNodes:
             watch.close()
 
     async def release(self, owner: Owner) -> None:
-        """Delete the record of the owner if it is still this one. An error is traced: the record expires with the session."""
-        store = self._store
-
-        async def attempt() -> None:
-            try:
-                data, stat = await store.tree.get(self._owner_path)
-                if decode_owner(data, str(self)) == owner:
-                    await store.tree.delete(self._owner_path, stat.version)
-            except (NoNode, BadVersion):
-                return
-
-        try:
-            await store.persist(attempt)
-        except TriplicateError as error:
-            store.host.trace("log.release_failed", log=self.log, consumer=self._name, error=repr(error))
+        """Delete the record of the owner if it is still this one. See `release_node`."""
+        await release_node(
+            self._store, self._owner_path, lambda data: decode_owner(data, str(self)) == owner, log=self.log, consumer=self._name
+        )
 
 
 async def consumer_names(store: HeadStore, log: str) -> list[str]:

@@ -18,6 +18,7 @@ from triplicate.errors import (
     NodeExists,
     NoNode,
     NoSuchLog,
+    TriplicateError,
 )
 from triplicate.log.core.head import (
     USER,
@@ -77,6 +78,8 @@ class HeadStore:
         self._random = host.entropy.stream("log")
         self._pages: dict[tuple[str, int], Page] = {}
         self._identified: dict[str, None] = {}
+        self._left: dict[str, Callable[[bytes], bool]] = {}
+        """Ephemeral nodes that could not be deleted when their owners ended, and which of them are theirs, by the data."""
 
     def path(self, name: str) -> str:
         """The node of a log's head."""
@@ -102,11 +105,38 @@ class HeadStore:
         backoff = self.backoff()
         while True:
             try:
-                return await operation()
+                result = await operation()
             except ConnectionLost:
                 if backoff.attempts >= CONNECTION_ATTEMPTS:
                     raise
                 await sleep(self.host.clock, backoff.next_s())
+            else:
+                await self._delete_left()
+                return result
+
+    async def delete_own(self, path: str, is_own: Callable[[bytes], bool]) -> None:
+        """Delete an ephemeral node if its data are the caller's."""
+        try:
+            data, stat = await self.tree.get(path)
+            if is_own(data):
+                await self.tree.delete(path, stat.version)
+        except (NoNode, BadVersion):
+            return
+
+    def delete_later(self, path: str, is_own: Callable[[bytes], bool]) -> None:
+        """Delete an ephemeral node, as `delete_own`, once the store has answered another operation."""
+        self._left[path] = is_own
+
+    async def _delete_left(self) -> None:
+        while self._left:
+            path, is_own = self._left.popitem()
+            try:
+                await self.delete_own(path, is_own)
+            except BaseException as error:
+                self._left.setdefault(path, is_own)
+                if not isinstance(error, TriplicateError):
+                    raise
+                return
 
     async def create(
         self, name: str, settings: LogSettings, purpose: Purpose = USER, key_id: str = "", *, first_offset: int = 0, epoch: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from triplicate.errors import BadVersion, LogOwned, NodeExists, NoNode, TriplicateError
 from triplicate.log.core.head import Owner, decode_owner, encode_owner
@@ -105,20 +106,25 @@ async def renew(store: HeadStore, name: str, log_id: str, owner: Owner) -> None:
 
 
 async def release(store: HeadStore, name: str, owner: Owner) -> None:
-    """Delete the owner's node if it is still this owner's. If the metadata cannot be reached, it expires with the session.
+    """Delete the owner's node if it is still this owner's. See `release_node`."""
+    await release_node(store, _path(store, name), lambda data: decode_owner(data, name) == owner, log=name)
 
-    An error is traced and not raised: `release` ends work that has failed or was cancelled, and must not replace that by its own error.
+
+async def release_node(store: HeadStore, path: str, is_own: Callable[[bytes], bool], **facts: object) -> None:
+    """Delete an ephemeral node if it is still the caller's.
+
+    An error is traced and not raised: this ends work that has failed or was cancelled, and must not replace that by its own error. The
+    node expires with the session, which may live for long: it is deleted once the store answers another operation.
+
+    Args:
+        is_own: decides by the node's data.
+        facts: for the trace.
     """
-
-    async def attempt() -> None:
-        try:
-            data, stat = await store.tree.get(_path(store, name))
-            if decode_owner(data, name) == owner:
-                await store.tree.delete(_path(store, name), stat.version)
-        except (NoNode, BadVersion):
-            return
-
     try:
-        await store.persist(attempt)
+        await store.persist(lambda: store.delete_own(path, is_own))
     except TriplicateError as error:
-        store.host.trace("log.release_failed", log=name, error=repr(error))
+        store.host.trace("log.release_failed", **facts, error=repr(error))
+        store.delete_later(path, is_own)
+    except BaseException:
+        store.delete_later(path, is_own)
+        raise

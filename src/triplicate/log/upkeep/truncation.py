@@ -218,8 +218,8 @@ async def _fence(client: LedgerClient, store: HeadStore, segment: LogSegment) ->
 async def _delete_nodes(store: HeadStore, name: str, log_id: str) -> None:
     """Delete the saved positions of consumers, then the head and all nodes below it, also those of other releases.
 
-    Every transaction has the log's identity, and the last one deletes that with the head. So whichever log has the name meanwhile, and however
-    late a transaction is applied, it is this log's nodes that are deleted.
+    Every transaction has the log's identity, and the last one deletes that with the head. So however late a transaction is applied, it
+    deletes nodes of this log only.
 
     Raises:
         NoSuchLog: the log is gone.
