@@ -23,7 +23,8 @@ class LogSettings:
     roll_age_s: float = setting(7200.0, "A segment of this age is closed and the next one is opened.", unit="seconds", low=0.05, high=1e9)
     retain_age_s: float = setting(
         0.0,
-        "Segments older than this are deleted, at rolls, after publishes and by the janitor. 0 keeps them.",
+        "Segments older than this are deleted, at rolls, after publishes and by the janitor, unless its clock and the metadata store's "
+        "differ by more than five minutes. 0 keeps them.",
         unit="seconds",
         low=0,
         high=1e10,

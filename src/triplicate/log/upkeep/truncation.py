@@ -6,7 +6,9 @@ A segment is removed in three repeatable steps: it is marked in the list, its le
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, BadVersion, ConnectionLost, NoNode, NoSuchLedger, NoSuchLog, NotEmpty, TriplicateError
 from triplicate.log.core import head_changes
 from triplicate.log.core.head import Head, LogSegment, PageReference, SegmentState, size_beneath
@@ -20,6 +22,9 @@ from triplicate.log.store.segments import password_of
 from triplicate.log.upkeep.log_snapshots import snapshot_ledgers
 from triplicate.metadata import CheckVersion, DeleteNode, own_paths
 from triplicate.runtime import sleep
+
+CLOCKS_APART_MAX_S = 300.0
+"""Between the clocks of this process and of the metadata store. Beyond it, retention by age removes nothing."""
 
 
 async def truncate(client: LedgerClient, store: HeadStore, name: str, offset: int, end_offset: int, *, log_id: str) -> int:
@@ -104,12 +109,12 @@ async def tidy(client: LedgerClient, store: HeadStore, name: str, *, most: int |
 async def _retention_offset(store: HeadStore, name: str, head: Head, most: int | None) -> int | None:
     """The offset at which retention truncates: page by page from the oldest on, while whole pages are removed."""
     left = most if most is not None else sum(reference.count for reference in head.pages) + len(head.recent)
-    now_us = store.host.clock.wall_us()
+    settings, now_us = await _judged_by(store, name, head.settings)
     rest_bytes = (size_beneath(head.pages) or 0) + kept_bytes(head.recent)
     found: int | None = None
     async for listed in store.oldest_first(name, head):
         segments = listed[:left]
-        offset = retention_offset(segments, head.settings, now_us, rest_bytes)
+        offset = retention_offset(segments, settings, now_us, rest_bytes)
         found = found if offset is None else offset
         kept = [segment for segment in segments if segment.state in KEPT]
         if kept and (offset is None or offset < kept[-1].end_offset):
@@ -119,6 +124,21 @@ async def _retention_offset(store: HeadStore, name: str, head: Head, most: int |
         if left <= 0:
             break
     return found
+
+
+async def _judged_by(store: HeadStore, name: str, settings: LogSettings) -> tuple[LogSettings, int]:
+    """The retention that applies, and the time by which ages count, µs: the metadata store's or this process's, the earlier one.
+
+    What retention removes cannot be listed again. If the two clocks differ by much, one of them is wrong, and nothing is removed for its
+    age.
+    """
+    if not settings.retain_age_s:
+        return settings, 0
+    local_us, store_us = store.host.clock.wall_us(), await store.now_ms() * 1000
+    if abs(local_us - store_us) > CLOCKS_APART_MAX_S * 1e6:
+        store.host.trace("log.clocks_differ", log=name, ahead_s=(local_us - store_us) // 1_000_000)
+        settings = replace(settings, retain_age_s=0)
+    return settings, min(local_us, store_us)
 
 
 async def _measure(store: HeadStore, name: str, log_id: str) -> StoredHead:

@@ -275,6 +275,32 @@ def test_a_log_that_only_publishers_write_is_retained() -> None:
     play(scene)
 
 
+@pytest.mark.parametrize(
+    ("ahead_s", "age_s", "goes"),
+    [
+        (0.0, 3500.0, True),
+        (0.0, 3700.0, False),
+        (2 * 86_400.0, 3700.0, False),
+        (2 * 86_400.0, 3500.0, False),  # One of the two clocks is wrong, and it may be the store's.
+        (-2 * 86_400.0, 3500.0, False),
+        (250.0, 3700.0, False),
+        (-250.0, 3500.0, False),
+        (-250.0, 3300.0, True),
+    ],
+)
+def test_retention_by_age_counts_by_the_earlier_of_two_clocks_that_agree(ahead_s: float, age_s: float, *, goes: bool) -> None:
+    async def scene(stage: Stage) -> None:
+        logs, sweeper = stage.logs(), stage.logs(ahead_s=ahead_s)
+        stage.wall_us = 1_700_000_000_000_000
+        await fill(logs, 5, replace(ROLLING, retain_age_s=age_s))
+        stage.wall_us += 3_600_000_000
+        before = await logs.segments("l")
+        await sweeper.retain("l")
+        assert await logs.segments("l") == ([] if goes else before)
+
+    play(scene)
+
+
 def test_retention_by_size_measures_once_what_an_earlier_release_did_not_write() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
