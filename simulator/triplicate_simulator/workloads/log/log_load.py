@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
+RETAIN_AGE_S = 86_400.0
+"""How long logs keep records where the sweeper's clock is wrong: longer than any run."""
+
 
 @dataclass(frozen=True)
 class LogLoad:
@@ -72,6 +75,10 @@ class LogLoad:
     """Time that a publisher waits for a living writer."""
     producers: int = field(default=0, repr=False)
     """Producers that number their records, and append them again after unknown outcomes."""
+    recreations: int = field(default=0, repr=False)
+    """Number of times that a log is deleted and created again, while an operation on it hangs."""
+    sweeper_ahead_s: float = field(default=0.0, repr=False)
+    """Error of the wall clock of the node that truncates and sweeps. If there is one, the logs keep records for a day."""
     encrypted: bool = field(default=False, repr=False)
     """Whether the logs are encrypted, and writers rotate their keys. Not drawn: bodies of another size would change every schedule."""
 
@@ -114,7 +121,9 @@ def draw_load(rng: random.Random) -> LogLoad:
     load = draw_sweeps(random.Random(repr(load)), load)
     load = draw_publishers(random.Random(f"publishers of {load!r}"), load)
     load = draw_guests(random.Random(f"guests of {load!r}"), load)
-    return replace(load, producers=random.Random(f"producers of {load!r}").choice([0, 1, 2]))
+    load = replace(load, producers=random.Random(f"producers of {load!r}").choice([0, 1, 2]))
+    rng = random.Random(f"recreations of {load!r}")
+    return replace(load, recreations=rng.choice([0, 2, 4]), sweeper_ahead_s=rng.choice([0.0, 0.0, 2.0, -2.0]) * RETAIN_AGE_S)
 
 
 def draw_sweeps(rng: random.Random, load: LogLoad) -> LogLoad:

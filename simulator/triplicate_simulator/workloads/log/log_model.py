@@ -20,7 +20,7 @@ from triplicate.errors import (
 from triplicate.log import KnownKeys, LogClientSettings, LogEntry, Logs, LogSettings, PageLimits, SegmentState
 from triplicate_simulator.checkers.log_rules import EndRead, ListedSegment, LogRead, ReadingBegan, ReadingRefused, SegmentsListed
 from triplicate_simulator.cluster.run_context import RunContext
-from triplicate_simulator.workloads.log.log_load import LogLoad
+from triplicate_simulator.workloads.log.log_load import RETAIN_AGE_S, LogLoad
 
 WRITTEN = "written"
 """The log that writers compete for."""
@@ -120,6 +120,7 @@ class LogModel:
             roll_size_bytes=self.load.roll_size_bytes,
             roll_age_s=self.load.roll_age_s,
             retain_size_bytes=self.load.retain_size_bytes if name == WRITTEN else 0,
+            retain_age_s=RETAIN_AGE_S if self.load.sweeper_ahead_s else 0,
             compression=self.load.compression,
         )
 

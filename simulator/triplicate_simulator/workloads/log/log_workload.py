@@ -13,6 +13,7 @@ from triplicate.client import Client
 from triplicate_simulator.checkers.history import Checker
 from triplicate_simulator.checkers.log_rules import LOG_CHECKERS, EndRead, LogAcquired, LogRead, RetentionSet
 from triplicate_simulator.checkers.numbering_rules import NUMBERING_CHECKERS
+from triplicate_simulator.checkers.recreation_rules import RECREATION_CHECKERS
 from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.log.log_faults import ASKING, PUBLISHING, WRITING, LostReplies, OwnerFaults, RacingSweeper, kill_bookies
@@ -20,6 +21,7 @@ from triplicate_simulator.workloads.log.log_load import LogLoad, draw_load
 from triplicate_simulator.workloads.log.log_model import LOGS, MIXED, PUBLISHED, WRITTEN, LogModel
 from triplicate_simulator.workloads.log.log_publishers import Application, PublisherActor
 from triplicate_simulator.workloads.log.log_readers import FinalLogReader, LogRangeReader, LogTailer, LogTruncator
+from triplicate_simulator.workloads.log.log_recreation import Recreation
 from triplicate_simulator.workloads.log.log_writers import LogWriterActor
 from triplicate_simulator.workloads.workload import Workload
 
@@ -43,7 +45,7 @@ class LogWorkload(Workload):
     name = "logs"
     load_type = LogLoad
     rooms: ClassVar[tuple[str, ...]] = ("client", "log")
-    checkers: ClassVar[dict[str, Checker]] = {**LOG_CHECKERS, **NUMBERING_CHECKERS}
+    checkers: ClassVar[dict[str, Checker]] = {**LOG_CHECKERS, **NUMBERING_CHECKERS, **RECREATION_CHECKERS}
     counted: ClassVar[tuple[str, ...]] = (
         "acknowledged",
         "take_overs",
@@ -66,6 +68,8 @@ class LogWorkload(Workload):
         "numbered_again",
         "numbered_repeated",
         "numbered_unknown",
+        "held_across",
+        "recreated",
         "publishers_forgotten",
         "published_and_forgotten",
     )
@@ -105,6 +109,8 @@ class LogWorkload(Workload):
             replace(load, publishers_kept=10_000),
             replace(load, clocks_apart_s=0.0),
             replace(load, producers=0),
+            replace(load, recreations=0),
+            replace(load, sweeper_ahead_s=0.0),
         ):
             if less != load:
                 yield less
@@ -144,11 +150,13 @@ class LogWorkload(Workload):
         for number, log in enumerate((WRITTEN, MIXED), 1):
             self._begin(self._tailing, f"tailer-{number}", LogTailer(model, f"tailer-{number}", log, restarts=1))
         self._begin(self._endless, "ranger", LogRangeReader(model, "ranger"))
+        context.world.clock("keeper").jump(load.sweeper_ahead_s)
         self._begin(self._endless, "keeper", LogTruncator(model, "keeper"))
         writers = tuple(f"writer-{number}" for number in range(1, load.writers + 1))
         self._striking.append(context.world.loop.start_task(kill_bookies(model, load.outages), name="outages"))
         self._striking.append(context.world.loop.start_task(LostReplies(model).lose(load.lost_answers), name="lost answers"))
         self._striking.append(context.world.loop.start_task(RacingSweeper(model).sweep(load.sweeps), name="janitor"))
+        self._striking.append(context.world.loop.start_task(Recreation(model).run(load.recreations), name="recreation"))
         for log, victims, moments, times in (
             (WRITTEN, writers, WRITING, load.evictions),
             (PUBLISHED, driver_names(load)[:-1], PUBLISHING, load.interruptions),

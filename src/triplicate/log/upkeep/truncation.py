@@ -21,7 +21,7 @@ from triplicate.log.store.ownership import await_no_owner
 from triplicate.log.store.segments import password_of
 from triplicate.log.upkeep.log_snapshots import snapshot_ledgers
 from triplicate.metadata import CheckVersion, DeleteNode, own_paths
-from triplicate.runtime import sleep
+from triplicate.runtime import fault_point, sleep
 
 CLOCKS_APART_MAX_S = 300.0
 """Between the clocks of this process and of the metadata store. Beyond it, retention by age removes nothing."""
@@ -235,6 +235,7 @@ async def _fence(client: LedgerClient, store: HeadStore, segment: LogSegment) ->
         await view.aclose()
 
 
+@fault_point("log.delete_nodes")
 async def _delete_nodes(store: HeadStore, name: str, log_id: str) -> None:
     """Delete the saved positions of consumers, then the head and all nodes below it, also those of other releases.
 
