@@ -150,7 +150,7 @@ def _print(name: str, found: Examination, as_json: bool, head_end: int | None = 
     print_table(("ledger", "first", "end", "segment", "remedy"), rows, right=("ledger", "first", "end"))
     if head_end is not None:
         click.echo(f"log {name} is repaired and continues at offset {head_end}")
-    elif not found.recoverable:
+    elif not found.recoverable and not any(item.is_unreadable for item in found.lost):
         click.echo(f"`triplicate log repair {name} --apply` gives up the lost ledgers" + (_goes_on(found) if found.open_is_lost else ""))
 
 
@@ -160,7 +160,7 @@ def _goes_on(found: Examination) -> str:
 
 def _facts(item: LostLedger) -> dict[str, Any]:
     until = item.undelete_until_ms
-    remedy = "none: gone for good"
+    remedy = "undelete it by a later release, which has put it into the trash" if item.is_unreadable else "none: gone for good"
     if until is not None:
         time = datetime.datetime.fromtimestamp(until / 1000, datetime.UTC).isoformat(timespec="seconds")
         remedy = f"triplicate ledger undelete {item.ledger_id} (until {time})"

@@ -21,6 +21,7 @@ class LostLedger:
     Args:
         end_offset: offset after its last record; None for the open segment, whose end is unknown.
         undelete_until_ms: until when `triplicate ledger undelete` restores it, ms since the epoch; None if it cannot.
+        is_unreadable: what the trash has of it cannot be read by this release; a later one may restore it.
     """
 
     ledger_id: int
@@ -28,6 +29,7 @@ class LostLedger:
     first_offset: int
     end_offset: int | None
     undelete_until_ms: int | None
+    is_unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +93,22 @@ async def _lost(client: LedgerClient, store: HeadStore, segment: LogSegment) -> 
         await store.ledgers.get(segment.ledger_id)
     except NoSuchLedger:
         is_open = segment.state is SegmentState.OPEN
-        until_ms = await _undelete_until_ms(client, segment.ledger_id)
-        return LostLedger(segment.ledger_id, is_open, segment.first_offset, None if is_open else segment.end_offset, until_ms)
+        until_ms, is_unreadable = await _trashed(client, store, segment.ledger_id)
+        end_offset = None if is_open else segment.end_offset
+        return LostLedger(segment.ledger_id, is_open, segment.first_offset, end_offset, until_ms, is_unreadable)
     return None
 
 
-async def _undelete_until_ms(client: LedgerClient, ledger_id: int) -> int | None:
+async def _trashed(client: LedgerClient, store: HeadStore, ledger_id: int) -> tuple[int | None, bool]:
+    """Until when a ledger can be restored, by the metadata store's clock, and whether what the trash has of it is unreadable."""
     try:
         trashed = await client.metadata.trash.get(ledger_id)
     except FormatError as error:
         client.host.trace("log.trash_unreadable", ledger=ledger_id, error=repr(error))
-        return None
-    if trashed is None or trashed.undelete_until_ms() <= client.host.clock.wall_us() // 1000:
-        return None
-    return trashed.undelete_until_ms()
+        return None, True
+    if trashed is None or trashed.undelete_until_ms() <= await store.now_ms():
+        return None, False
+    return trashed.undelete_until_ms(), False
 
 
 async def repair(client: LedgerClient, store: HeadStore, name: str, *, end: int | None, by: str) -> Examination:
@@ -117,12 +121,18 @@ async def repair(client: LedgerClient, store: HeadStore, name: str, *, end: int 
         by: name of the operator, for messages.
 
     Raises:
-        ArgumentError: a ledger can still be restored, or `end` lies before the open segment. LogOwned: a writer is alive.
+        ArgumentError: a ledger can still be restored, perhaps by a later release, or `end` lies before the open segment. LogOwned: a
+        writer is alive.
     """
     found = await examine(client, store, name)
     if found.recoverable:
         commands = ", ".join(f"`triplicate ledger undelete {item.ledger_id}`" for item in found.recoverable)
         raise ArgumentError(f"log {name!r}: nothing was changed, because lost ledgers can be restored: {commands}")
+    if unreadable := [str(item.ledger_id) for item in found.lost if item.is_unreadable]:
+        raise ArgumentError(
+            f"log {name!r}: nothing was changed, because the trash has ledgers in a format of a later release, which may restore them: "
+            f"{', '.join(unreadable)}. Undelete them, or repair the log, by that release"
+        )
     closed = frozenset(item.ledger_id for item in found.lost if not item.is_open)
     if closed:
         await _lose_closed(store, name, found.head.log_id, closed)
@@ -134,12 +144,23 @@ async def repair(client: LedgerClient, store: HeadStore, name: str, *, end: int 
 
 async def _lose_closed(store: HeadStore, name: str, log_id: str, ledger_ids: frozenset[int]) -> None:
     async def decide(stored: StoredHead) -> HeadDecision | None:
+        await _check_gone(store, name, ledger_ids)
         pages: dict[int, Page] = await store.pages(name, stored.head)
         change = lost_segments.lose_closed(stored.head, ledger_ids, pages, store.token())
         unchanged = change.head.recent == stored.head.recent and change.head.pages == stored.head.pages
         return None if unchanged else (change, ())
 
     await store.change(name, decide, log_id=log_id)
+
+
+async def _check_gone(store: HeadStore, name: str, ledger_ids: frozenset[int]) -> None:
+    """Raise ArgumentError if a ledger is there again."""
+    for ledger_id in sorted(ledger_ids):
+        try:
+            await store.ledgers.get(ledger_id)
+        except NoSuchLedger:
+            continue
+        raise ArgumentError(f"log {name!r}: ledger {ledger_id} was restored meanwhile, and is not given up; examine the log again")
 
 
 async def _lose_open(store: HeadStore, name: str, found: Examination, end: int | None, by: str) -> None:

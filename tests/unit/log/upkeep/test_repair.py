@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
 from tests.unit.log.head_rig import fill
 from triplicate.errors import ArgumentError, LogOwned, LogReserved, NoSuchLedger, OffsetGap
 from triplicate.log import Logs, LogSettings, Purpose, PurposeKind, SegmentState
+from triplicate.log.upkeep import repair
+from triplicate.log.upkeep.repair import Examination
 
 
 async def lose_open(stage: Stage, logs: Logs, *, trash_period_s: float = 0.0) -> int:
@@ -98,6 +104,59 @@ def test_what_is_in_the_trash_is_brought_back_and_not_given_up() -> None:
         assert stage.store.get(logs.store.path("l")) == before
         await stage.client_of(logs).metadata.trash.undelete(ledger_id)
         assert (await logs.examine("l")).lost == ()
+
+    play(scene)
+
+
+def test_what_a_later_release_may_bring_back_is_not_given_up() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await fill(logs, 3)
+        (segment, *_) = await logs.segments("l")
+        client = stage.client_of(logs)
+        client.trash_period_s = 3600.0
+        await client.delete(segment.ledger_id)
+        path = next(path for path in stage.store.dump() if "/trash/" in path)
+        fields = json.loads((await client.metadata.tree.get(path))[0])
+        await client.metadata.tree.set(path, json.dumps({**fields, "v": 99}).encode())
+        before = stage.store.get(logs.store.path("l"))
+        with pytest.raises(ArgumentError, match=f"a later release, which may restore them: {segment.ledger_id}"):
+            await logs.repair("l")
+        assert stage.store.get(logs.store.path("l")) == before
+
+    play(scene)
+
+
+def test_the_end_of_the_trash_is_judged_by_the_stores_clock() -> None:
+    async def scene(stage: Stage) -> None:
+        logs, hasty = stage.logs(), stage.logs(ahead_s=86_400.0)
+        ledger_id = await lose_open(stage, logs, trash_period_s=3600.0)
+        with pytest.raises(ArgumentError, match=f"undelete {ledger_id}"):
+            await hasty.repair("l", end=2)
+
+    play(scene)
+
+
+def test_a_ledger_that_is_restored_during_a_repair_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await fill(logs, 3)
+        (segment, *_) = await logs.segments("l")
+        client = stage.client_of(logs)
+        client.trash_period_s = 3600.0
+        await client.delete(segment.ledger_id)
+        examined = await logs.examine("l")
+        gone = replace(examined, lost=tuple(replace(item, undelete_until_ms=None) for item in examined.lost))
+
+        async def restored(*arguments: Any) -> Examination:
+            if segment.ledger_id in await client.metadata.trash.ledger_ids():
+                await client.metadata.trash.undelete(segment.ledger_id)
+            return gone
+
+        monkeypatch.setattr(repair, "examine", restored)
+        with pytest.raises(ArgumentError, match="was restored meanwhile"):
+            await logs.repair("l")
+        assert (await logs.segments("l"))[0] == segment
 
     play(scene)
 
