@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts import run_tests
-from scripts.run_tests import ROOT, Part, environment, parts, run_part
+from scripts.run_tests import ROOT, Part, environment, parts, run_part, try_again
 
 TARGETS_OF_THEIR_OWN = ("interop", "spark_deep", "demo")
 """Folders whose tests take too long for every run."""
@@ -51,6 +51,56 @@ def test_processor_time_counts_a_part_and_its_children() -> None:
 
 def test_a_part_that_fails_is_counted_as_failed() -> None:
     assert run_part(of_python("raise SystemExit(3)")).failed == 1
+
+
+FLAKY = """
+import pathlib, pytest
+mark = pathlib.Path(__file__).with_name("ran")
+@pytest.mark.parametrize("number", range({count}))
+def test_first_time_red(number):
+    ran = mark.exists() and str(number) in mark.read_text()
+    with mark.open("a") as file:
+        file.write(str(number))
+    assert ran
+def test_green():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("has_processes", "count", "green"),
+    [(True, 1, True), (True, 2, True), (True, 3, False), (False, 1, False)],
+)
+def test_a_red_test_of_real_processes_is_tried_once_more_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_processes: bool, count: int, green: bool
+) -> None:
+    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_flaky.py").write_text(FLAKY.format(count=count))
+    outcome = run_part(Part("flaky", folders=("tests",), has_processes=has_processes))
+    assert (outcome.passed, outcome.failed) == (1, count)
+    names = [f"tests/test_flaky.py::test_first_time_red[{number}]" for number in range(count)]
+    assert outcome.red == names
+    assert try_again([outcome, run_part(of_python("pass"))]) == (names if green else [])
+    assert (outcome.passed, outcome.failed) == ((1 + count, 0) if green else (1, count))
+    assert ("<failure" in (tmp_path / "flaky.xml").read_text()) is not green
+
+
+def test_a_test_that_is_red_twice_stays_red(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_red.py").write_text("def test_red():\n    assert False\n")
+    outcome = run_part(Part("flaky", folders=("tests",), has_processes=True))
+    assert try_again([outcome]) == []
+    assert outcome.failed == 1
+
+
+def test_nothing_is_tried_again_beside_a_part_that_broke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_flaky.py").write_text(FLAKY.format(count=1))
+    outcome = run_part(Part("flaky", folders=("tests",), has_processes=True))
+    assert try_again([outcome, run_part(of_python("raise SystemExit(3)"))]) == []
 
 
 def test_a_part_that_runs_into_its_limit_names_the_test_that_was_running() -> None:
