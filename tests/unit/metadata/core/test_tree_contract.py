@@ -271,6 +271,22 @@ def test_multi_applies_all_in_order(driver: str, tmp_path: Path) -> None:
     run(body())
 
 
+def test_multi_makes_and_deletes_a_node_with_those_beneath_it(driver: str, tmp_path: Path) -> None:
+    async def body() -> None:
+        async with sessions(driver, tmp_path) as open_session:
+            tree = await open_session()
+            await tree.multi([CreateNode("/a"), CreateNode("/a/id"), CreateNode("/a/id/one"), CheckVersion("/a/id/one")])
+            with pytest.raises(NotEmpty):
+                await tree.multi([DeleteNode("/a/id/one"), DeleteNode("/a")])
+            with pytest.raises(NoNode, match="/a/id/other"):
+                await tree.multi([SetData("/a", b"late", 0), CheckVersion("/a/id/other")])
+            assert (await tree.get("/a"))[0] == b""
+            await tree.multi([DeleteNode("/a/id/one"), DeleteNode("/a/id"), DeleteNode("/a")])
+            assert await tree.exists("/a") is None
+
+    run(body())
+
+
 def test_multi_applies_nothing_when_one_operation_fails(driver: str, tmp_path: Path) -> None:
     async def body() -> None:
         async with sessions(driver, tmp_path) as open_session:
