@@ -70,6 +70,12 @@ class UsersFile:
         self.generation += 1
         self._trace("security.users_renewed", file=self._path, users=len(users))
 
+    def same_user(self, proven: User) -> User | None:
+        """The user of this name as it is now, if its password is the one that was proven; else None."""
+        self.refresh()
+        user = self._users.get(proven.name)
+        return user if user is not None and user.scram == proven.scram else None
+
     def current(self, name: str) -> User | None:
         """The user of this name; None if there is none."""
         return self._users.get(name)

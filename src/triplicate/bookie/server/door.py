@@ -23,6 +23,7 @@ from triplicate.security import (
     Rights,
     TlsIdentity,
     TokenBucket,
+    User,
     UsersFile,
     doubling_delay_s,
 )
@@ -180,6 +181,10 @@ class Door:
             facts["passed_over"] = self._passed_over
             self._passed_over = 0
         self.host.trace(kind, **facts)
+
+    def user_of_now(self, proven: User) -> User | None:
+        """The user that a login has proven to be, with the rights of now; None if it was removed, or has another password now."""
+        return self.users.same_user(proven) if self.users is not None else None
 
     def admit(self, connection: Admitted, principal: Principal) -> None:
         """Note an admitted connection, until `forget`."""

@@ -214,7 +214,7 @@ class Doorkeeper:
             try:
                 envelope = _decode_v3(body)
             except ProtocolError:
-                self._is_older = True
+                pass  # A frame of version 2, which is decoded below.
             else:
                 self._handle_v3(envelope, body)
                 return
@@ -248,6 +248,8 @@ class Doorkeeper:
             refusal = encode_response(v3.refusal_of(request, Status.UNAUTHORIZED), version)
         plugin = request.plugin if isinstance(request, AuthRequest) else ""
         reply = _Reply(lambda token: encode_response(AuthResponse(Status.OK, plugin, token)), refusal)
+        # A greeting does not decide the version: Java's client sends START_TLS in version 3 behind one of version 2.
+        self._is_older = not (isinstance(request, AuthRequest) and self._is_greeting(request))
         self._handle_request(request, body, reply)
 
     def _handle_request(self, request: Request | None, body: bytes, reply: _Reply) -> None:
@@ -434,10 +436,16 @@ class Doorkeeper:
             return
         door, mechanism = self._door, self._sasl.mechanism if self._sasl is not None else ""
         if isinstance(step, LoginProven):
+            # The user was read with the first token, and may have been removed, or got other rights or another password since.
+            user = door.user_of_now(step.user)
+            if user is None:
+                self._guest.answer(reply.refusal)
+                self.refuse("user changed during the login", is_answered=True, mechanism=mechanism, user=step.user.name)
+                return
             door.metrics.logins.labels(mechanism).inc()
             door.host.trace("bookie.login", peer=self._guest.peer, user=step.user.name, mechanism=mechanism, tls=self._has_tls)
             self._guest.answer(reply.token(step.token))
-            self._admit(Principal(step.user.name, Rights.of(step.user.roles), is_user=True))
+            self._admit(Principal(user.name, Rights.of(user.roles), is_user=True))
             return
         if step.reason is LoginRefusal.UNPROVEN:
             door.failed_logins.count(self._guest.address, door.host.clock.monotonic())

@@ -120,7 +120,10 @@ class RespLogins:
             raise CredentialsRefused(RespRefusal.PASSWORD, _REFUSED, "wrong password" if is_known else "no such user")
         if self._security.certificate_names_role and common_name(stream.tls) != role:
             raise CredentialsRefused(RespRefusal.CERTIFICATE, "WRONGPASS the common name of the client's certificate must be the role")
-        return user
+        now = users.same_user(user)  # The file may have changed while the password was compared.
+        if now is None:
+            raise CredentialsRefused(RespRefusal.PASSWORD, _REFUSED, "the user changed during the login")
+        return now
 
     async def _matches(self, user: User, password: str) -> bool:
         if len(password.encode()) > PASSWORD_BYTES_MAX:
@@ -165,9 +168,8 @@ class RespLogins:
         users, proven = self._security.users, session.proven
         if users is None or proven is None:
             return True
-        users.refresh()
-        user = users.current(proven.name)
-        if user is None or user.scram != proven.scram:
+        user = users.same_user(proven)
+        if user is None:
             return False
         session.rights = Rights.of(user.roles)
         return True

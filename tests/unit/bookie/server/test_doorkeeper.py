@@ -6,11 +6,12 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from scramp import ScramClient
 
 from tests.unit.bookie.bookie_rig import RawClient, V3Client
 from tests.unit.bookie.server.door_rig import PASSWORD, DoorRig, challenge, codec, digest, digest_response, run_door, scram, token
 from tests.waiting import eventually
-from triplicate.security import BookieRole, read_users, write_users
+from triplicate.security import BookieRole, new_user, read_users, write_users
 from triplicate.wire import (
     AddRequest,
     AuthRequest,
@@ -173,6 +174,36 @@ def test_a_removed_user_is_cut_off_and_a_changed_one_gets_its_new_rights(tmp_pat
         assert rig.traced("security.users_renewed")
         again = await rig.connect()
         assert not await scram(again, "writer", PASSWORD)
+
+    run_door(tmp_path, body, authentication="sasl")
+
+
+@pytest.mark.parametrize("change", ["removed", "demoted", "another password"])
+def test_a_login_that_began_before_its_user_was_changed_gets_no_more_than_one_that_begins_now(tmp_path: Path, change: str) -> None:
+    """A holder of a stolen password keeps a half-finished login pending, and so would outlive every revocation."""
+
+    async def body(rig: DoorRig) -> None:
+        client = await rig.connect()
+        login = ScramClient(["SCRAM-SHA-256"], "writer", PASSWORD, c_nonce="client-nonce")
+        first = await token(client, "triplicate-sasl", f"SCRAM-SHA-256\0{login.get_client_first()}".encode())
+        users = read_users(str(rig.users_file), "users")
+        if change == "removed":
+            del users["writer"]
+        elif change == "demoted":
+            users["writer"] = dataclasses.replace(users["writer"], roles=(BookieRole.READ,))
+        else:
+            users["writer"] = new_user("writer", "another password", users["writer"].roles, bytes(16))
+        write_users(str(rig.users_file), users)
+        await eventually(lambda: bool(rig.traced("security.users_renewed")))
+        login.set_server_first(first.payload.decode())
+        last = await token(client, "triplicate-sasl", login.get_client_final().encode())
+        if change == "demoted":
+            assert last.status is Status.OK
+            assert await client.add(codec(), 0) is Status.UNAUTHORIZED
+        else:
+            assert last.status is Status.UNAUTHORIZED
+            await client.until_closed()
+            assert rig.refusals("user changed during the login") == 1
 
     run_door(tmp_path, body, authentication="sasl")
 

@@ -196,16 +196,18 @@ def test_plain_text_that_arrives_during_the_handshake_ends_the_connection(tmp_pa
 
 
 @pytest.mark.parametrize("tls", ["offered", "required"])
+@pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("order", ["START_TLS first", "greeting first", "one by one"])
 def test_the_greeting_of_javas_client_in_clear_is_answered_inside_tls(
-    tmp_path: Path, order: str, tls: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, order: str, version: int, tls: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """START_TLS is a request of version 3, also of a client that speaks version 2."""
     if order == "one by one":
         monkeypatch.setattr(doorkeeper, "GREETING_GAP_S", 60.0)
 
     async def body(rig: DoorRig) -> None:
         client = await rig.connect()
-        greeting = client.encode(GREETING)
+        greeting = client.encode(GREETING) if version == 3 else RawClient.encode(client, GREETING)
         client.send_bytes(START + greeting if order == "START_TLS first" else greeting + START if order == "greeting first" else START)
         if order == "one by one":
             await eventually(lambda: any(getattr(one._handler, "_tls_txn_id", None) is not None for one in rig.bookie.connections))
@@ -214,6 +216,8 @@ def test_the_greeting_of_javas_client_in_clear_is_answered_inside_tls(
             client.send_bytes(greeting[5:])
         assert await client.answer() == StartTlsResponse(Status.OK)
         await protect(rig, client, TlsIdentity(rig.certificates.client_settings(), rig.host.clock, rig.host.trace))
+        if version == 2:
+            client.__class__ = RawClient
         challenged = await client.answer()
         assert isinstance(challenged, AuthResponse)
         assert b"md5-sess" in challenged.payload

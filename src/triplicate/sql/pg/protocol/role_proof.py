@@ -102,8 +102,12 @@ class RoleProver:
                 return None
             answer = exchange.final(final)
         self._check_attempts(stream.address)  # Others from there may have failed meanwhile: a right guess among them must not count.
-        if answer is None or login is None or login.verifier is None:
+        if answer is None or database is None or login is None or login.verifier is None:
             raise await self._failure(stream.address, login, user)
+        now = await database.role_login(user)  # The role may have been dropped or altered since the client's first message.
+        if now is None or now.verifier != login.verifier:
+            raise await self._failure(stream.address, now, user)
+        login = now
         self._check_rights(stream, login)
         stream.write(authentication_sasl_final(answer))
         return ProvenRole(login, mechanism)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.sql.pg.login_rig import PASSWORD, VERIFIER, Door, initial, message, proof, run_door
-from triplicate.security import end_point_hash
+from triplicate.security import ScramVerifier, end_point_hash
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.pg import ServerLimits
 
@@ -334,5 +334,25 @@ def test_the_audit_log_tells_the_cause_and_no_secret(tmp_path: Path) -> None:
         everything = repr((door.events.all, door.traces, door.metrics.expose()))
         for secret in (PASSWORD, "wrong secret", VERIFIER.rpartition("$")[2], "SCRAM-SHA-256$"):
             assert secret not in everything
+
+    run_door(tmp_path, body)
+
+
+@pytest.mark.parametrize("change", ["dropped", "another password", "may not log in"])
+def test_a_role_that_changes_during_its_login_is_judged_as_it_is_at_the_end(tmp_path: Path, change: str) -> None:
+    async def body(door: Door) -> None:
+        client = await door.raw()
+        await client.begin("anna", "shop")
+        challenge = await client.challenge()
+        anna = door.database.roles.pop("anna")
+        if change == "another password":
+            door.database.roles["anna"] = replace(anna, verifier=ScramVerifier.of_password("another", b"sixteen bytes of").text)
+        elif change == "may not log in":
+            door.database.roles["anna"] = replace(anna, can_login=False)
+        await client.send(proof(challenge))
+        code, _ = await client.error()
+        assert code == ("28000" if change == "may not log in" else "28P01")
+        assert not door.database.sessions
+        client.close()
 
     run_door(tmp_path, body)
