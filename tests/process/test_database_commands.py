@@ -224,7 +224,8 @@ def test_a_second_node_on_a_directory_or_under_a_name_is_refused(up: Up, tmp_pat
 
 
 def test_a_node_waits_for_its_metadata_and_ends_on_sigterm(tmp_path: Path) -> None:
-    with started("node", "--metadata", "zk://127.0.0.1:1/ledgers", "--directory", str(tmp_path / "node")) as node:
+    options = ("--metadata", "zk://127.0.0.1:1/ledgers", "--node-id", "node-1", "--directory", str(tmp_path / "node"))
+    with started("node", *options) as node:
         assert node.stderr is not None
         for line in node.stderr:
             if "node.waits_for_metadata" in line:
@@ -242,7 +243,7 @@ def test_a_database_is_renamed_dropped_and_undeleted(uri: str) -> None:
     at_once("database", "rename", "books", "library", uri=uri)
     # The prompt waits for the election and the take-over under the new name.
     assert "7" in at_once("sql", "--small", "library", "-c", "select a from t", uri=uri).stdout.split()
-    assert run("database", "drop", "library", uri=uri, check=False).returncode == 130
+    assert run("database", "drop", "library", uri=uri, text="n\n", check=False).returncode == 130
     at_once("database", "drop", "library", "--yes", uri=uri)
     assert "does not exist" in at_once("database", "show", "library", uri=uri, check=False).stderr
     assert "library" not in at_once("database", "list", uri=uri).stdout

@@ -110,7 +110,7 @@ def test_a_log_with_a_deleted_ledger_is_reported_and_restored(uri: str) -> None:
     assert at_once("log", "repair", "broken", uri=uri).stdout == "log broken: every ledger exists\n"
     (segment,) = json_at_once("log", "show", "broken", uri=uri)["segments"]
     ledger = str(segment["ledger_id"])
-    at_once("ledger", "delete", ledger, "--yes", uri=uri)
+    at_once("ledger", "delete", ledger, "--yes", "--force", uri=uri)
     shown = at_once("log", "repair", "broken", uri=uri, check=False)
     assert shown.returncode == 1
     assert f"triplicate ledger undelete {ledger}" in shown.stdout

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Examination,
         Head,
         JoinResult,
+        LedgerUse,
         Log,
         LogEntry,
         LogReader,
@@ -327,6 +328,10 @@ class BlockingLogs:
         """Check before staging whether a publish would be refused. `publish` checks again. See `Logs.check_publish`."""
         return self._loop.call(self._logs.check_publish(name, application=application, batch=batch))
 
+    def require_bookies(self, name: str, settings: LogSettings) -> None:
+        """Check that the records of a log with these settings can be stored now. See `Logs.require_bookies`."""
+        self._loop.call(self._logs.require_bookies(name, settings))
+
     def last_batch(self, name: str, application: str) -> PublisherState | None:
         """The last publish of an application, or None. See `Logs.last_batch`."""
         return self._loop.call(self._logs.last_batch(name, application))
@@ -368,6 +373,24 @@ class BlockingLogs:
     def sweep_orphans(self, *, dry_run: bool = False) -> list[int]:
         """Delete unlisted ledgers of all logs that are older than the grace time. Returns their ids. See `Logs.sweep_orphans`."""
         return self._loop.call(self._logs.sweep_orphans(dry_run=dry_run))
+
+    def ledger_uses(self, name: str) -> dict[int, LedgerUse]:
+        """The ledgers that a log needs, by id. Raises NoSuchLog; FormatError, CorruptionError: its lists cannot be read.
+
+        See `Logs.ledger_uses`.
+        """
+        return self._loop.call(self._logs.ledger_uses(name))
+
+    def require_unlisted(self, ledger_id: int) -> None:
+        """Check that no log needs a ledger now. Raises LedgerListed, NoSuchLedger; FormatError, CorruptionError: a list cannot be read.
+
+        See `Logs.require_unlisted`.
+        """
+        self._loop.call(self._logs.require_unlisted(ledger_id))
+
+    def delete_ledger(self, ledger_id: int) -> None:
+        """Delete a ledger by its id unless a log needs it. Raises as `require_unlisted`. See `Logs.delete_ledger`."""
+        self._loop.call(self._logs.delete_ledger(ledger_id))
 
     def examine(self, name: str) -> Examination:
         """Check which ledgers of a log are gone, and whether they can be restored. Raises NoSuchLog. See `Logs.examine`."""
