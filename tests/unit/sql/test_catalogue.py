@@ -306,3 +306,15 @@ def test_a_serial_or_identity_key_shows_its_declared_type(connection: apsw.Conne
         " order by attrelid = to_regclass('narrow'), attnum",
     )
     assert found == [("id", "bigint"), ("x", "integer"), ("id", "smallint")]
+
+
+def test_a_view_that_cannot_be_computed_hides_nothing_else(connection: apsw.Connection) -> None:
+    everything = [
+        "select relname, relnatts from pg_class where relname <> 'nowhere' order by relname",
+        "select attrelid, attname from pg_attribute order by attrelid, attnum",
+        'select table_name, column_name from "information_schema.columns" order by 1, ordinal_position',
+    ]
+    before = [ask(connection, query) for query in everything]
+    connection.execute("create view nowhere as select nosuch() as n")
+    assert [ask(connection, query) for query in everything] == before
+    assert ask(connection, "select relkind, relnatts from pg_class where relname = 'nowhere'") == [("v", 0)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import apsw
@@ -76,7 +77,11 @@ where l.schema = 'main' and l.type in ('table', 'view', 'virtual') and l.name no
 """
 _COLUMNS = """
 select l.name, x.name, x.type, x."notnull", x.dflt_value, x.pk, x.hidden from pragma_table_list l join pragma_table_xinfo(l.name, 'main') x
-where l.schema = 'main' and l.type in ('table', 'view', 'virtual') and x.hidden <> 1 order by l.name, x.cid
+where l.schema = 'main' and l.type = 'table' and x.hidden <> 1 order by l.name, x.cid
+"""
+_UNSURE = "select name from pragma_table_list where schema = 'main' and type in ('view', 'virtual')"
+_COLUMNS_OF = """
+select ?1, name, type, "notnull", dflt_value, pk, hidden from pragma_table_xinfo(?1, 'main') where hidden <> 1 order by cid
 """
 _INDEXES = """
 select m.name, i.name, i."unique", i.origin, x.cid, x."desc", s.sql from main.sqlite_schema m join pragma_index_list(m.name, 'main') i
@@ -99,6 +104,10 @@ def read_facts(connection: apsw.Connection) -> list[RelationFacts]:
             if without:
                 without_rowid.add(str(name))
     _add_columns(relations, connection.execute(_COLUMNS))
+    for (name,) in connection.execute(_UNSURE).fetchall():
+        # SQLite fails for a view that it cannot compute. It has no columns here, and everything else has.
+        with suppress(apsw.Error):
+            _add_columns(relations, connection.execute(_COLUMNS_OF, (name,)).fetchall())
     _add_indexes(relations, connection.execute(_INDEXES))
     _add_foreign_keys(relations, connection.execute(_FOREIGN_KEYS))
     for relation in relations.values():

@@ -31,12 +31,19 @@ class ChangeRunner:
     """
 
     def __init__(
-        self, connection: apsw.Connection, authorizer: Authorizer, capture: ChangeCapture, schema: SchemaVersions, access: StoredAccess
+        self,
+        connection: apsw.Connection,
+        authorizer: Authorizer,
+        capture: ChangeCapture,
+        schema: SchemaVersions,
+        access: StoredAccess,
+        *,
+        checks_definitions: bool = True,
     ) -> None:
         self._connection = connection
         self._authorizer = authorizer
         self._capture = capture
-        self._schema_statements = SchemaStatements(connection, authorizer, capture, schema, access)
+        self._schema_statements = SchemaStatements(connection, authorizer, capture, schema, access, checks_definitions=checks_definitions)
         self._role_statements = RoleStatements(access, partial(relations_of, connection))
         self._notify_statements = NotifyStatements(capture)
         self._schema_statements.reload()

@@ -19,6 +19,7 @@ from triplicate.sql.core.schema_changes import ColumnAdded, table_change
 from triplicate.sql.core.value_checks import RowRules
 from triplicate.sql.executor.redefinitions import examined, parse_redefinition
 from triplicate.sql.executor.redefinitions import statements as redefining_statements
+from triplicate.sql.executor.stored_queries import stored_queries, view_fault
 from triplicate.sql.executor.table_keys import (
     dropping_statement,
     duplicate_key,
@@ -225,22 +226,13 @@ def references(connection: apsw.Connection) -> dict[str, set[str]]:
 
 def _usable_views(connection: apsw.Connection) -> frozenset[str]:
     """The views whose queries can be prepared."""
-    names = [str(name) for (name,) in connection.execute("select name from main.sqlite_schema where type = 'view'")]
-    return frozenset(name for name in names if not name.lower().startswith("triplicate_") and _is_usable(connection, name))
-
-
-def _is_usable(connection: apsw.Connection, view: str) -> bool:
-    try:
-        connection.execute(f"select 1 from main.{quote(view)} limit 0", None, can_cache=False).fetchall()
-    except apsw.Error:
-        return False
-    return True
+    return frozenset(name for kind, name in stored_queries(connection) if kind == "view" and view_fault(connection, name) is None)
 
 
 def _refuse_broken_views(connection: apsw.Connection, drop: Drop, before: frozenset[str]) -> None:
     """Raises SqlError 2BP01 when a view that could be read before can no longer be read."""
     left = _usable_views(connection)
-    existing = {str(name) for (name,) in connection.execute("select name from main.sqlite_schema where type = 'view'")}
+    existing = {name for kind, name in stored_queries(connection) if kind == "view"}
     broken = sorted((before - left) & existing)
     if broken:
         raise _dependent(drop, drop.names[0], f'view "{broken[0]}"')

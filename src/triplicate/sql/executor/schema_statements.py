@@ -22,6 +22,7 @@ from triplicate.sql.executor.change_capture import ChangeCapture
 from triplicate.sql.executor.definitions import broken_by_rows, references, run_definition
 from triplicate.sql.executor.redefinitions import refuse_unmatched_rows
 from triplicate.sql.executor.stored_access import StoredAccess
+from triplicate.sql.executor.stored_queries import refuse_uncomputable, stored_queries
 from triplicate.sql.storage.sqlite_file import full_image_tables, set_change_images
 from triplicate.sql.storage.sqlite_schema import relations_of, schema_digest, stored_text, table_names, unfit_reason
 from triplicate.sql.storage.table_texts import add_reference
@@ -33,16 +34,25 @@ class SchemaStatements:
     Args:
         history: the versions of the schema, which every change moves on.
         access: the roles and rights, which follow changes of tables and views.
+        checks_definitions: whether views and triggers that cannot be computed are refused.
     """
 
     def __init__(
-        self, connection: apsw.Connection, authorizer: Authorizer, capture: ChangeCapture, history: SchemaVersions, access: StoredAccess
+        self,
+        connection: apsw.Connection,
+        authorizer: Authorizer,
+        capture: ChangeCapture,
+        history: SchemaVersions,
+        access: StoredAccess,
+        *,
+        checks_definitions: bool,
     ) -> None:
         self._access = access
         self._connection = connection
         self._authorizer = authorizer
         self._capture = capture
         self._history = history
+        self._checks_definitions = checks_definitions
 
     def run(self, sql: str, fill_table: Callable[[str], None], role: str | None = None) -> None:
         """Run one statement.
@@ -60,7 +70,10 @@ class SchemaStatements:
             self._set_pragma(sql)
         else:
             before, referred = frozenset(relations_of(self._connection)), self._references(role)
+            stored = stored_queries(self._connection)
             run_definition(self._connection, sql, self._change_schema, fill_table)
+            if self._checks_definitions:
+                refuse_uncomputable(self._connection, stored_queries(self._connection) - stored)
             after = frozenset(relations_of(self._connection))
             self._access.relations_changed(before, after, renames=first_words(sqlite_tokens(sql), 1) == ["ALTER"], owner=role)
             self._check_references(role, self._references(role) - referred)

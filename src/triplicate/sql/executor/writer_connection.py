@@ -92,6 +92,7 @@ class WriterConnection:
         request_limits: RequestLimits | None = None,
         checkpointer: WalCheckpointer | None = None,
         functions: ConnectionSetup | None = None,
+        checks_definitions: bool = True,
     ) -> None:
         """
         Args:
@@ -100,6 +101,7 @@ class WriterConnection:
             wall_us: µs since the epoch; the log's own time follows it, without ever going back.
             checkpointer: of the connection. Its checkpoints are deferred, see `checkpoint`.
             functions: registers the functions of `setup` on another connection, which finds the rights of statements.
+            checks_definitions: whether views and triggers that cannot be computed are refused.
         """
         limits = request_limits or RequestLimits()
         self.context = TransactionContext()
@@ -112,7 +114,9 @@ class WriterConnection:
         state, schema = read_state(connection), schema_digest(connection)
         self._schema = SchemaVersions(SchemaVersion(state.schema_version, schema))
         self._access = StoredAccess(connection, self._capture.add)
-        self._changes = ChangeRunner(connection, self.authorizer, self._capture, self._schema, self._access)
+        self._changes = ChangeRunner(
+            connection, self.authorizer, self._capture, self._schema, self._access, checks_definitions=checks_definitions
+        )
         self._rights = StatementRights(connection, partial(_register, functions))
         batch = state.batch if state.epoch == ids.epoch else 0
         time_ms = read_history(connection).time_ms

@@ -87,7 +87,10 @@ _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"^FILTER (clause )?may|^ORDER BY may not be used|^RETURNING may not use|^UPSERT not implemented|^unable to use function",
             "0A000",
         ),
-        (r"^unable to use function|^no query solution|^cannot UPSERT|unsupported use of|^unsupported frame specification", "0A000"),
+        (
+            r"^unsafe use of|^no query solution|^cannot UPSERT|unsupported use of|^unsupported frame specification",
+            "0A000",
+        ),
         (r"recursive (table|reference|aggregate|quer)|^circular reference|^cannot use window functions in recursive", "42P19"),
         (r"^duplicate WITH table name|^target object/alias may not appear", "42712"),
         (r"^no such window", "42704"),
@@ -103,6 +106,8 @@ _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 
+
+_STORED = "SQLite checks all views and triggers when it changes a table. Drop this one first."
 
 FAULTS = (Exception,)
 """Errors of a client's statement. The functions that it calls may raise anything, and it fails alone: the code that runs it undoes it,
@@ -132,7 +137,8 @@ def _converted(error: Exception, sql: str | None) -> SqlError:
         return _from_python(error, message)
     extended = int(getattr(error, "extendedresult", 0) or 0)
     code = int(getattr(error, "result", 0) or extended & 0xFF)
-    return SqlError(_state(code, extended, message), message, position=_position(error, sql))
+    hint = _STORED if message.startswith(("error in view", "error in trigger")) else None
+    return SqlError(_state(code, extended, message), message, position=_position(error, sql), hint=hint)
 
 
 def _from_python(error: Exception, message: str) -> SqlError:

@@ -62,7 +62,9 @@ def test_an_imported_file_is_a_database_that_goes_on(tmp_path: Path) -> None:
         create table t(id integer primary key autoincrement, v text, at timestamp);
         create table plain(a, b);
         create index t_v on t(v);
+        create view before as select v from w;
         create view w as select v from t;
+        create view broken as select nosuch() as n;
         create trigger g after insert on t begin insert into plain values(new.id, 'new'); end;
         create virtual table f using fts5(body);
         insert into t(v, at) values('one', '2026-01-31 12:00:00');
