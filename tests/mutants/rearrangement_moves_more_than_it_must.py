@@ -13,7 +13,7 @@ TESTS = [
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.ledger.placement import ensemble_choice
 
-    def all_of_them(pool: Sequence[int], size: int) -> list[tuple[int, ...]]:
+    def all_of_them(pool: Sequence[int], size: int, unwritable: object, surplus: int) -> list[tuple[int, ...]]:
         return [tuple(pool)]
 
-    patch(ensemble_choice, "combinations", all_of_them)
+    patch(ensemble_choice, "_moves", all_of_them)

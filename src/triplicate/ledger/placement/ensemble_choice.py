@@ -7,7 +7,8 @@ one choice in any order of the listing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 from typing import Protocol
@@ -16,8 +17,22 @@ from triplicate.errors import ArgumentError, NotEnoughBookies
 from triplicate.ledger.placement.ensemble_search import EnsembleSearch
 from triplicate.ledger.placement.placement_rules import Demand, PlacementRules
 
-REARRANGE_STEPS = 20_000
-"""Bookies and searches that one rearrangement tries before it gives up."""
+CHANGE_STEPS = 20_000
+"""Bookies and searches that one change of an ensemble tries before it gives up. Only the search that reaches the limit exceeds it."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """The bookies and searches that one change has tried. Every turn of its loops counts, since a change holds its caller's event loop."""
+
+    steps: int = 0
+
+    def add(self, search_steps: int) -> None:
+        self.steps += 1 + search_steps
+
+    @property
+    def is_too_much(self) -> bool:
+        return self.steps > CHANGE_STEPS
 
 
 class RandomSource(Protocol):
@@ -57,7 +72,7 @@ def choose_ensemble(
     if rules is None:
         return tuple(draw_bookies(names, size, rng, avoid))
     demand = rules.demand()
-    chosen = _choose([""] * size, range(size), names, rng, avoid, rules, demand)
+    chosen = _choose([""] * size, range(size), names, rng, avoid, rules, demand, _Work())
     if chosen is None:
         raise NotEnoughBookies(
             f"an ensemble of {size} with a write quorum of {rules.write_quorum} needs {needed_domains(rules, demand)}; the {len(names)} "
@@ -88,7 +103,7 @@ def replace_bookies(
         rules: None: any distinct bookies.
 
     Raises:
-        NotEnoughBookies: not even one position could be replaced; with `rules`, not without breaking them.
+        NotEnoughBookies: not even one position could be replaced; with `rules`, not without breaking them, or not within `CHANGE_STEPS`.
     """
     positions = sorted(set(failed))
     if not positions:
@@ -106,12 +121,13 @@ def replace_bookies(
     count = min(len(spare), len(positions))
     if rules is None:
         return with_bookies(ensemble, positions, draw_bookies(spare, count, rng, avoid))
-    demand = rules.demand()
-    for replaced in range(count, 0, -1):
-        for some in combinations(positions, replaced):
-            chosen = _choose(ensemble, some, spare, rng, avoid, rules, demand)
-            if chosen is not None:
-                return with_bookies(ensemble, some, chosen)
+    demand, work = rules.demand(), _Work()
+    for some in (some for replaced in range(count, 0, -1) for some in combinations(positions, replaced)):
+        chosen = _choose(ensemble, some, spare, rng, avoid, rules, demand, work)
+        if chosen is not None:
+            return with_bookies(ensemble, some, chosen)
+        if work.is_too_much:
+            break
     raise NotEnoughBookies(
         f"{_listed(gone)} failed, and no writable bookie outside the ensemble ({_listed(ensemble)}) may replace them: a write quorum of "
         f"{rules.write_quorum} needs {needed_domains(rules, demand)}; those outside are {bookies_by_domain(spare, rules)}, the others "
@@ -134,29 +150,46 @@ def rearrange_bookies(
         writable: ids of the bookies that accept writes. Others keep their position, or leave it.
 
     Returns:
-        None: there is no such ensemble, or none was found within `REARRANGE_STEPS`.
+        None: there is no such ensemble, or none was found within `CHANGE_STEPS`.
     """
     positions = sorted(set(failed))
     others = [position for position in range(len(ensemble)) if position not in positions]
     names = sorted(set(writable))
+    surplus = len(set(names) - set(ensemble)) - len(positions)
     order = draw_bookies(names, len(names), rng, (), rules)
-    steps_left = REARRANGE_STEPS
-    for moved in range(len(others) + 1):
-        for some in combinations(others, moved):
-            free = sorted([*positions, *some])
-            kept = {ensemble[position] for position in range(len(ensemble)) if position not in some}
-            candidates = [name for name in order if name not in kept]
-            if len(candidates) < len(free):
-                continue
-            search = EnsembleSearch(ensemble, free, candidates, (), rules)
-            for relaxed in rules.relaxations(rules.demand()):
-                found = search.run(relaxed)
-                if found is not None:
-                    return with_bookies(ensemble, free, found)
-                steps_left -= 1 + search.steps
-                if steps_left < 0:
-                    return None
+    unwritable = {position for position in others if ensemble[position] not in names}
+    work = _Work()
+    for some in (some for moved in range(len(others) + 1) for some in _moves(others, moved, unwritable, surplus)):
+        free = sorted([*positions, *some])
+        kept = {ensemble[position] for position in range(len(ensemble)) if position not in some}
+        search = EnsembleSearch(ensemble, free, [name for name in order if name not in kept], (), rules)
+        for relaxed in rules.relaxations(rules.demand()):
+            found = search.run(relaxed)
+            if found is not None:
+                return with_bookies(ensemble, free, found)
+            work.add(search.steps)
+            if work.is_too_much:
+                return None
     return None
+
+
+def _moves(others: Sequence[int], count: int, unwritable: Collection[int], surplus: int) -> Iterator[tuple[int, ...]]:
+    """The sets of `count` positions that may change beside the failed ones, in the order of `combinations`.
+
+    A writable bookie that leaves its position may go to another; each unwritable one needs a spare bookie in its place.
+
+    Args:
+        surplus: spare bookies beyond those for the failed positions; if negative, there are no sets.
+    """
+    limited = sum(position in unwritable for position in others)
+    if surplus < 0 or len(others) - limited + min(limited, surplus) < count:
+        return  # Without this look ahead, exponentially many beginnings would have no end.
+    if count == 0:
+        yield ()
+        return
+    for index, position in enumerate(others):
+        for rest in _moves(others[index + 1 :], count - 1, unwritable, surplus - (position in unwritable)):
+            yield (position, *rest)
 
 
 def _choose(
@@ -167,6 +200,7 @@ def _choose(
     avoid: Collection[str],
     rules: PlacementRules,
     demand: Demand,
+    work: _Work,
 ) -> list[str] | None:
     """Bookies for these positions; None if no choice keeps the rules."""
     drawn = draw_bookies(names, len(positions), rng, avoid, rules)
@@ -182,6 +216,7 @@ def _choose(
             found = search.run(relaxed)
             if found is not None:
                 return found
+            work.add(search.steps)
     return None
 
 

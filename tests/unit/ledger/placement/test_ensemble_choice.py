@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -205,6 +206,44 @@ def test_a_rearrangement_gives_up_after_a_limit() -> None:
     names = [f"b{number:02}" for number in range(60)]
     rules = PlacementRules(3, {name: BookieSite(f"m{number % 3}") for number, name in enumerate(names)})
     assert rearrange_bookies(names[:14], [0, 5], names[14:], random.Random(0), rules) is None
+
+
+class CountedEnsemble(tuple[str, ...]):
+    """Counts how often its bookies are read, as a measure of work."""
+
+    reads = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        self.reads += 1
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize(("spare", "read_only"), [(0, 0), (1, 16)])
+def test_a_wide_ensemble_without_bookies_to_move_is_given_up_without_trying_its_subsets(spare: int, read_only: int) -> None:
+    # There are 2 ** 19 sets of others that could move; each but a few would need more spare bookies than there are.
+    names = [f"b{number:02}" for number in range(20 + spare)]
+    rules = PlacementRules(3, {name: BookieSite(f"m{number % 2}") for number, name in enumerate(names)})
+    ensemble = CountedEnsemble(names[:20])
+    assert rearrange_bookies(ensemble, [0], names[1 + read_only :], random.Random(0), rules) is None
+    assert ensemble.reads < 500
+
+
+def test_a_replacement_of_many_bookies_gives_up_after_a_limit() -> None:
+    # Each of 2 ** 14 sets of the failed ones is a way to replace some, and every spare bookie is on a neighbour's machine.
+    names = [f"b{number:02}" for number in range(35)]
+    rules = PlacementRules(3, {name: BookieSite(f"m{number % 3 if number < 21 else 0}") for number, name in enumerate(names)})
+    failed = [position for position in range(21) if position % 3]
+    draws = 0
+
+    class CountedDraws(random.Random):
+        def sample(self, population: Any, k: int, **options: Any) -> list[Any]:
+            nonlocal draws
+            draws += 1
+            return super().sample(population, k, **options)
+
+    with pytest.raises(NotEnoughBookies):
+        replace_bookies(names[:21], failed, names[21:], CountedDraws(0), (), rules)
+    assert draws <= 20_002
 
 
 def racks_of(letters: str, needed: int, kind: FaultDomain = FaultDomain.RACK, quorum: int = 3) -> PlacementRules:
