@@ -283,7 +283,8 @@ class BookieSettings:
     )
     verify_on_write: str = setting(
         "refuse",
-        "Handling of an entry that arrives with a wrong digest: it is refused, only counted, or not checked.",
+        "Handling of an entry that arrives with a wrong digest: it is refused, only counted, or not checked. BookKeeper's Java clients "
+        "4.16.0 to 4.16.5 and 4.17.0 send such entries under load, with version 3 and pooled buffers: use another release of them.",
         choices=("refuse", "count", "off"),
     )
 

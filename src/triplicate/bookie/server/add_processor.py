@@ -22,6 +22,7 @@ from triplicate.bookie.server.request_processor import RequestProcessor
 from triplicate.runtime import Trace
 from triplicate.wire import AddRequest, AddResponse, Status, encode_alternating_add_responses, encode_request, iter_adds
 
+DAMAGING_CLIENTS = "BookKeeper's Java clients 4.16.0 to 4.16.5 and 4.17.0 under load, with version 3 and pooled buffers"
 ALIKE_MAX = 8
 """Number of consecutive adds of one ledger from which the path for runs is used, since it costs less per add."""
 
@@ -213,7 +214,8 @@ class AddProcessor:
 
     def _mismatch(self, ledger_id: int, entry_id: int, entry: bytes) -> None:
         self._metrics.digest_mismatches.inc()
-        self._trace("bookie.digest_mismatch", ledger_id=ledger_id, entry_id=entry_id, peer=self._peer.peer, size_bytes=len(entry))
+        facts = {"ledger_id": ledger_id, "entry_id": entry_id, "peer": self._peer.peer, "size_bytes": len(entry)}
+        self._trace("bookie.digest_mismatch", **facts, known_cause=DAMAGING_CLIENTS)
 
     def refuse(self, adds: Adds, dialect: Dialect, status: Status) -> None:
         """Answer the adds of a run without storing any."""
