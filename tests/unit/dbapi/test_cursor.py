@@ -186,3 +186,30 @@ def test_a_cursor_that_is_dropped_gives_its_snapshot_back(triplicate_database: D
     for _ in range(80):  # There are fewer readers than that.
         connection.execute("with recursive c(x) as (select 1 union all select x + 1 from c where x < 9999) select x from c").fetchone()
     connection.close()
+
+
+def test_the_last_rowid_and_the_changes_are_of_this_connection(connection: Any, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    def values(sql: str = "select last_insert_rowid(), changes()") -> Any:
+        return connection.execute(sql).fetchone()
+
+    if connection.module is dbapi:
+        other: Any = request.getfixturevalue("triplicate_database").connect()
+    else:
+        other = sqlite3.connect(tmp_path / "db")
+    connection.isolation_level = other.isolation_level = None
+    connection.execute("create table c(parent, n)")
+    connection.execute("insert into t(a) values ('mine')")
+    other.execute("insert into t values (777, 'other'), (778, 'other')")
+    assert values() == (1, 1)
+    total = values("select total_changes()")[0]
+    connection.execute("insert into c values (last_insert_rowid(), 1)")
+    assert connection.execute("select * from c").fetchall() == [(1, 1)]
+    connection.execute("begin immediate")
+    connection.execute("update t set a = changes() where id > 1")
+    assert values() == (1, 2)
+    assert values("select typeof(changes()), last_insert_rowid ( ) order by changes()") == ("integer", 1)
+    connection.execute("insert into t(id) values (last_insert_rowid() + 10), (last_insert_rowid() + 10)")
+    assert values() == (21, 2)
+    connection.execute("rollback")
+    assert values("select total_changes()")[0] > total
+    other.close()

@@ -81,6 +81,10 @@ class Prepared:
     """Whether it calls `triplicate_position()`, whose result is a token for sessions on followers."""
     command: RoleCommand | Notification | None = None
     """The change of roles and rights, or the notification, that it is. `sql` is empty then, so that no secret is in it."""
+    counts: bool = False
+    """Whether it calls `last_insert_rowid()` or its kin, see `SessionCounters`."""
+    last_row_id: int = 0
+    """Where `last_insert_rowid()` begins in it."""
 
 
 class Cursor(Protocol):

@@ -12,7 +12,7 @@ class RowsCursor:
 
     def __init__(self, columns: tuple[Column, ...] = (), rows: Sequence[Row] = (), rows_affected: int = 0, last_row_id: int = 0) -> None:
         self.last_row_id = last_row_id
-        """The rowid that the writer has inserted last, of any session; it is of this statement if that has inserted a row."""
+        """The rowid that the session has inserted last."""
         self._columns = columns
         self._rows = rows
         self._next = 0

@@ -19,6 +19,7 @@ from triplicate.sql.core.interface import CheckRows, Cursor, Prepared, Result, R
 from triplicate.sql.core.read_levels import DEFAULT_READS, ReadSettings
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.request_ids import own_request_id
+from triplicate.sql.core.session_counters import SessionCounters
 from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
@@ -49,10 +50,10 @@ _READ, _IDLE, _FAILED = StatementKind.READ, TransactionStatus.IDLE, TransactionS
 class _Call:
     """Around every call of the client: an ended session refuses, an error fails the open transaction."""
 
-    __slots__ = ("_session",)
+    __slots__ = ("_session", "counters")
 
     def __init__(self, session: SqlSession) -> None:
-        self._session = session
+        self._session, self.counters = session, SessionCounters()
 
     def __enter__(self) -> None:
         session = self._session
@@ -174,6 +175,7 @@ class SqlSession:
             kind, version = prepared.kind, None if schema_version is None else schema_version[0]
             if self._block.status is _FAILED and kind not in WHEN_FAILED:
                 raise failed_transaction()
+            prepared = self._call.counters.bound(prepared)
             if kind is _READ:
                 if (role := self.roles.acting) is not None:
                     return await self._read_as(role, prepared, parameters, version)
@@ -206,6 +208,8 @@ class SqlSession:
         with self._call:
             if self._block.status is TransactionStatus.FAILED:
                 raise failed_transaction()
+            if prepared.counts:
+                raise SqlError("0A000", "last_insert_rowid() and its kin are not available in changes for many rows of parameters")
             await self.check_rights(prepared)
             held = await self._hold_writer(prepared.tag)
             await self.check_rights(prepared)
@@ -237,7 +241,7 @@ class SqlSession:
         with self._call:
             database = await self._past.open(self._database, self.status, point, holds_writer=self._held is not None)
             session = SqlSession(database, self.application_name, self.client, self.roles)
-            session.waits = self.waits
+            session.waits, session._call.counters = self.waits, self._call.counters
             self._past.add(session, session._past)
             return session
 
@@ -295,27 +299,26 @@ class SqlSession:
             return examined
         return await self._database.pool.examiner.examine(sql, self._database.schema_version)
 
-    async def _change(
-        self, prepared: Prepared, parameters: Sequence[Value], schema_version: int | None, check_rows: CheckRows | None
-    ) -> Cursor:
+    async def _change(self, prepared: Prepared, values: Sequence[Value], version: int | None, check: CheckRows | None) -> RowsCursor:
         self._rights.check_command(prepared)
         if self.roles.acting is not None and prepared.command is None:
             await self._require_rights(self.roles.acting, prepared)
         role, status = self.roles.acting, self._block.status
         try:
             if status is TransactionStatus.IDLE:
-                cursor = await self._change_alone(prepared, parameters, schema_version, check_rows, role)
+                cursor = await self._change_alone(prepared, values, version, check, role)
             else:
-                cursor = await self._change_in_transaction(prepared, parameters, role)
+                cursor = await self._change_in_transaction(prepared, values, role)
         except SqlError as error:
             self._rights.refused(prepared, error)
             raise
         self._rights.changed(prepared)
+        cursor.last_row_id = self._call.counters.changed(prepared, cursor.rows_affected, cursor.last_row_id)
         return cursor
 
     async def _change_alone(
         self, prepared: Prepared, values: Sequence[Value], schema_version: int | None, check: CheckRows | None, role: str | None
-    ) -> Cursor:
+    ) -> RowsCursor:
         leadership = required_leadership(self._database, prepared.tag)
         request_id, self._block.request_id = self._block.request_id, ""
         access = None if role is None or prepared.command is not None else self._database.roles.access
@@ -327,7 +330,7 @@ class SqlSession:
             raise
         return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected, outcome.last_row_id)
 
-    async def _change_in_transaction(self, prepared: Prepared, parameters: Sequence[Value], role: str | None) -> Cursor:
+    async def _change_in_transaction(self, prepared: Prepared, parameters: Sequence[Value], role: str | None) -> RowsCursor:
         held = await self._hold_writer(prepared.tag)
         if role is not None and prepared.command is None:
             await self._require_rights(role, prepared)  # Another session may have taken them while this one waited for the writer.
@@ -423,16 +426,16 @@ class SqlSession:
         return cursor
 
     async def _read_at_level(
-        self, leadership: Leadership | None, prepared: Prepared, parameters: Sequence[Value], version: int | None
+        self, leadership: Leadership | None, prepared: Prepared, values: Sequence[Value], version: int | None
     ) -> Cursor:
         """Read outside of a transaction at a level that this node must admit."""
         valid_until = await self._reads.admit(leadership, prepared.sql)
         check_schema(version, self._database.schema_version)
-        rows = self._database.pool.read_now(prepared, parameters, self._database.schema_version)
+        rows = self._database.pool.read_now(prepared, values, self._database.schema_version)
         if rows is not None and await self._reads.is_confirmed(leadership, valid_until):
             return RowsCursor(prepared.columns, rows)
         checkout, _ = await self._reads.open_snapshot(leadership, prepared.sql, version)
-        return await self._read_on(checkout, prepared, parameters, own=True)
+        return await self._read_on(checkout, prepared, values, own=True)
 
     async def _begin_snapshot(self, leadership: Leadership | None, sql: str, version: int | None) -> ReaderCheckout:
         """Begin to read in the transaction. The snapshot stays where its schema is another than the statement's, which is planned again."""

@@ -29,6 +29,7 @@ from triplicate.sql.core.lexer import (
     statement_of,
 )
 from triplicate.sql.core.schema_cache import MAX_STATEMENT_BYTES
+from triplicate.sql.core.session_counters import COUNTERS
 from triplicate.sql.core.transaction_block import failed_transaction
 from triplicate.sql.executor.definitions import has_column, parse_column_change, statements_of
 from triplicate.sql.executor.measured_statements import is_measured
@@ -225,7 +226,8 @@ class Authorizer:
         tag = _TAGS.get(self._action, "SELECT") if words[0] == "WITH" else command_tag(words)
         is_query = kind is StatementKind.READ and words[0] in _QUERIES
         measured = is_query and is_measured(self._connection, text, self._tables, self._functions, len(names))
-        return Prepared(text, kind, columns, parameters, tag, measured, "triplicate_position" in self._functions)
+        counts = not COUNTERS.isdisjoint(self._functions)
+        return Prepared(text, kind, columns, parameters, tag, measured, "triplicate_position" in self._functions, counts=counts)
 
     def _authorize(self, action: int, first: str | None, second: str | None, database: str | None, _inner: str | None) -> int:
         mode = self._mode

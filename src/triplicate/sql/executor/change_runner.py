@@ -119,6 +119,8 @@ class ChangeRunner:
 
     def _run_change(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
         authorizer = self._authorizer
+        # The last rowid is of any session.
+        self._connection.set_last_insert_rowid(prepared.last_row_id)
         authorizer.begin(StatementKind.WRITE)
         try:
             rows = self._statement.execute(prepared.sql, tuple(parameters)).fetchall()

@@ -13,6 +13,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Prepared, Result, Session, StatementKind, TransactionStatus
 from triplicate.sql.core.lexer import Statement, split_statements, statement_of
 from triplicate.sql.core.schema_cache import LONG_TEXT, MAX_STATEMENT_BYTES
+from triplicate.sql.core.session_counters import may_count
 from triplicate.sql.pg.ddl.spans import spans_of
 from triplicate.sql.pg.protocol.commands import ClientCommand, EngineStatement, classify
 from triplicate.sql.pg.protocol.row_encoder import ResultForm, make_result_form
@@ -217,7 +218,9 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
     translation = await aside_if_long(session, statement.sql, translate, command.statement, tables, given_oids, keys, whole, tree)
     if runs_at_once and len(tables) == len(parsed.tables) and _is_constant_change(command.statement, translation):
         tag = command.statement.first_word
-        return StatementPlan(command, Prepared(translation.sql, StatementKind.WRITE, (), (), tag), unexamined=translation)
+        return StatementPlan(
+            command, Prepared(translation.sql, StatementKind.WRITE, (), (), tag, counts=may_count(translation.sql)), unexamined=translation
+        )
     try:
         prepared = await session.prepare(translation.sql)
     except SqlError as error:
