@@ -476,8 +476,8 @@ def backend_key_data(process_id: int, secret: int) -> bytes:
 
 
 def negotiate_protocol_version(unknown_options: Sequence[str]) -> bytes:
-    """NegotiateProtocolVersion: the server supports protocol 3.0 and none of these options."""
-    body = struct.pack(">ii", 0, len(unknown_options)) + b"".join(_cstring(option) for option in unknown_options)
+    """NegotiateProtocolVersion: the server supports protocol 3.0, as the number of a first packet, and none of these options."""
+    body = struct.pack(">ii", PROTOCOL_MAJOR << 16, len(unknown_options)) + b"".join(_cstring(option) for option in unknown_options)
     return _message(b"v", body)
 
 

@@ -21,6 +21,7 @@ from triplicate.replica.failure_detector import PROBE
 from triplicate.runtime import real_host
 from triplicate.security import TlsIdentity
 from triplicate.sql.pg import ServerLimits
+from triplicate.sql.pg.protocol import wire
 
 GSS_REQUEST = struct.pack(">ii", 8, 80877104)
 
@@ -47,6 +48,16 @@ def test_requests_for_tls_are_refused_where_it_is_off(tmp_path: Path) -> None:
         async with await door.psycopg(sslmode="prefer") as connection:
             answer = await connection.execute("show ssl")
             assert await answer.fetchone() == ("off",)
+
+    run_door(tmp_path, body, tls="off")
+
+
+def test_a_client_of_a_later_minor_version_of_the_protocol_goes_on_with_ours(tmp_path: Path) -> None:
+    assert wire.negotiate_protocol_version(["_pq_.a", "_pq_.b"]) == b"v\0\0\0\x1a\0\3\0\0\0\0\0\2_pq_.a\0_pq_.b\0"
+
+    async def body(door: Door) -> None:
+        async with await door.psycopg(sslmode="disable", max_protocol_version="latest") as connection:
+            assert await (await connection.execute("select 1")).fetchone() == (1,)
 
     run_door(tmp_path, body, tls="off")
 
