@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
-NAME = "test_a_wide_ensemble_without_bookies_to_move_is_given_up_without_trying_its_subsets"
-TESTS = [f"tests/unit/ledger/placement/test_ensemble_choice.py::{NAME}"]
+TESTS = ["tests/unit/ledger/placement/test_ensemble_choice.py::test_a_wide_ensemble_without_spare_bookies_is_given_up_early"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

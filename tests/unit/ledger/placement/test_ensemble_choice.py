@@ -219,7 +219,7 @@ class CountedEnsemble(tuple[str, ...]):
 
 
 @pytest.mark.parametrize(("spare", "read_only"), [(0, 0), (1, 16)])
-def test_a_wide_ensemble_without_bookies_to_move_is_given_up_without_trying_its_subsets(spare: int, read_only: int) -> None:
+def test_a_wide_ensemble_without_spare_bookies_is_given_up_early(spare: int, read_only: int) -> None:
     # There are 2 ** 19 sets of others that could move; each but a few would need more spare bookies than there are.
     names = [f"b{number:02}" for number in range(20 + spare)]
     rules = PlacementRules(3, {name: BookieSite(f"m{number % 2}") for number, name in enumerate(names)})
