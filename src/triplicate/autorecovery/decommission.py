@@ -28,7 +28,7 @@ from triplicate.client import BookieCopies, Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import ArgumentError, BadVersion, NoSuchLedger, RequestTimeout
 from triplicate.ledger import Availability, LedgerMetadata, PlacementRules
-from triplicate.metadata import HeldLock, RegisteredBookies, Stat
+from triplicate.metadata import HeldLock, RegisteredBookies, RequestChange, Stat
 from triplicate.runtime import fault_point, map_bounded, sleep
 
 DEFAULT_SETTINGS = AutorecoverySettings()
@@ -166,8 +166,8 @@ class _Decommission:
         self._entries_checked = 0
         self._requested: frozenset[str] = frozenset()
         """The bookies that were requested to be read-only when the room was checked."""
-        self._made: list[str] = []
-        """The bookies whose requests this run has made."""
+        self._changes: dict[str, RequestChange] = {}
+        """What this run has changed of the requests of its bookies."""
         self._requests: dict[str, Stat | None] = {}
         """The requests that the bookies be read-only, as this run has found or made them."""
         self._locked_before: frozenset[HeldLock] = frozenset()
@@ -235,8 +235,9 @@ class _Decommission:
         """Request that the bookies be read-only."""
         requests = self._metadata.read_only_requests
         for bookie_id in self._leaving:
-            if await requests.request(bookie_id, leaving=True):
-                self._made.append(bookie_id)
+            change = await requests.change(bookie_id, leaving=True)
+            if change is not None:
+                self._changes[bookie_id] = change
             self._requests[bookie_id] = await requests.read(bookie_id)
 
     async def room_has_shrunk(self) -> bool:
@@ -247,9 +248,9 @@ class _Decommission:
         return bool(set(await self._metadata.read_only_requests.bookie_ids()) - self._requested - set(self._leaving))
 
     async def withdraw_requests(self) -> None:
-        """Withdraw the requests that this run has made. Those that were there before stay."""
-        for bookie_id in self._made:
-            await self._metadata.read_only_requests.withdraw(bookie_id)
+        """Withdraw the requests that this run has made. Those that were there before stay as they were."""
+        for bookie_id, change in self._changes.items():
+            await self._metadata.read_only_requests.undo(bookie_id, change)
 
     async def await_read_only(self) -> None:
         """Wait until none of the bookies is writable.

@@ -34,6 +34,7 @@ from triplicate.metadata.lost_entries import may_have_lost_entries
 from triplicate.metadata.network_locations import LocationTable, NetworkLocations
 from triplicate.metadata.node_acls import AclReport, NodeAcls
 from triplicate.metadata.observed_absences import AbsenceRecord, ObservedAbsences
+from triplicate.metadata.read_only_requests import RequestChange
 from triplicate.metadata.repair_notes import RepairNote, RepairNotes
 from triplicate.metadata.repair_progress import RepairProgress
 from triplicate.metadata.service_uri import cluster_root, open_cluster, open_tree
@@ -97,6 +98,7 @@ __all__ = [
     "ReplicatedMemoryStore",
     "ReplicatedMemoryTree",
     "ReplicationLock",
+    "RequestChange",
     "SetData",
     "SqliteTree",
     "Stat",

@@ -15,7 +15,7 @@ from triplicate.autorecovery import DecommissionPhase, DecommissionProgress, Rep
 from triplicate.client.write import departures
 from triplicate.errors import ArgumentError, RequestTimeout
 from triplicate.ledger import LedgerMetadata, LedgerState
-from triplicate.metadata import Stat
+from triplicate.metadata import RequestChange, Stat, own_paths
 from triplicate.metadata.read_only_requests import ReadOnlyRequests
 from triplicate.wire import BookieInfoRequest, ListEntriesRequest, Status
 
@@ -103,16 +103,16 @@ def test_too_few_bookies_are_refused_before_anything_is_changed() -> None:
 
 
 def test_of_two_decommissions_at_a_time_one_is_refused_where_both_would_leave_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    request = ReadOnlyRequests.request
+    change = ReadOnlyRequests.change
 
-    async def behind_another(requests: ReadOnlyRequests, bookie_id: str, *, leaving: bool = False) -> bool:
-        await request(requests, "d", leaving=True)
-        return await request(requests, bookie_id, leaving=leaving)
+    async def behind_another(requests: ReadOnlyRequests, bookie_id: str, *, leaving: bool) -> RequestChange | None:
+        await change(requests, "d", leaving=True)
+        return await change(requests, bookie_id, leaving=leaving)
 
     async def main() -> None:
         async with obedient_cluster("abcd") as cluster, cluster.client() as client:
             ledger_ids = [await write_ledger(client, 3) for _ in range(6)]
-            monkeypatch.setattr(ReadOnlyRequests, "request", behind_another)
+            monkeypatch.setattr(ReadOnlyRequests, "change", behind_another)
             report = await decommission_bookie(client, ["a"], settings=PROMPT)
             assert report.is_refused
             assert not report.is_removed
@@ -133,6 +133,8 @@ def test_a_request_that_was_there_before_stays_where_a_decommission_is_refused_l
                 await write_ledger(client, 3)
             requests = cluster.metadata.read_only_requests
             await requests.request("a")
+            path = own_paths.read_only_request_path(cluster.metadata.own_root, "a")
+            before, _ = await cluster.metadata.tree.get(path)
             read = ReadOnlyRequests.read
 
             async def behind_another(these: ReadOnlyRequests, bookie_id: str) -> Stat | None:
@@ -142,6 +144,8 @@ def test_a_request_that_was_there_before_stays_where_a_decommission_is_refused_l
             monkeypatch.setattr(ReadOnlyRequests, "read", behind_another)
             assert (await decommission_bookie(client, ["a"], settings=PROMPT)).is_refused
             assert await requests.bookie_ids() == ["a", "d"]
+            assert await requests.leaving() == [], "workers would move the copies of a bookie that stays"
+            assert (await cluster.metadata.tree.get(path))[0] == before
 
     run(main())
 

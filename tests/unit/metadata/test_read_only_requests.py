@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from tests.unit.metadata.stores import run
-from triplicate.errors import ArgumentError, BadVersion
-from triplicate.metadata import ClusterMetadata, Cookie, MemoryStore, MemoryTree, own_paths
+from triplicate.errors import ArgumentError, BadVersion, ConnectionLost
+from triplicate.metadata import ClusterMetadata, Cookie, MemoryStore, MemoryTree, Stat, own_paths
 from triplicate.runtime import real_host
 
 
@@ -50,6 +51,66 @@ def test_a_request_says_that_a_bookie_is_leaving() -> None:
             await metadata.tree.set(own_paths.read_only_request_path(metadata.own_root, "b"), b"of a later format")
             assert await requests.leaving() == []
             assert await requests.is_requested("b")
+
+    run(body())
+
+
+def test_a_change_of_a_request_is_undone_unless_another_followed() -> None:
+    async def body() -> None:
+        host = real_host("test", seed=1)
+        async with await ClusterMetadata.open(MemoryTree(MemoryStore(host.clock)), host, create=True) as metadata:
+            requests, tree = metadata.read_only_requests, metadata.tree
+            path = own_paths.read_only_request_path(metadata.own_root, "a")
+            made = await requests.change("a", leaving=True)
+            assert made is not None
+            assert made.before is None
+            await requests.undo("a", made)
+            assert await requests.bookie_ids() == []
+            await requests.undo("a", made)
+            await tree.create(path, b"of a later format", parents=True)
+            marked = await requests.change("a", leaving=True)
+            assert marked is not None
+            assert await requests.change("a", leaving=True) is None
+            await requests.undo("a", marked)
+            assert (await tree.get(path))[0] == b"of a later format"
+            await tree.set(path, b"of another operator")
+            await requests.undo("a", marked)
+            await requests.undo("a", made)
+            assert (await tree.get(path))[0] == b"of another operator"
+
+    run(body())
+
+
+def test_a_change_whose_answer_was_lost_can_be_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        host = real_host("test", seed=1)
+        async with await ClusterMetadata.open(MemoryTree(MemoryStore(host.clock)), host, create=True) as metadata:
+            requests, lost = metadata.read_only_requests, list[str]()
+            create, set_data = MemoryTree.create, MemoryTree.set
+
+            async def create_unheard(tree: MemoryTree, path: str, *arguments: Any, **options: Any) -> str:
+                made = await create(tree, path, *arguments, **options)
+                if "readonly" in path and not lost:
+                    lost.append(path)
+                    raise ConnectionLost("the answer is lost")
+                return made
+
+            async def set_unheard(tree: MemoryTree, path: str, *arguments: Any) -> Stat:
+                stat = await set_data(tree, path, *arguments)
+                if len(lost) == 1:
+                    lost.append(path)
+                    raise ConnectionLost("the answer is lost")
+                return stat
+
+            monkeypatch.setattr(MemoryTree, "create", create_unheard)
+            monkeypatch.setattr(MemoryTree, "set", set_unheard)
+            made = await requests.change("a", leaving=False)
+            assert made is not None
+            assert made.before is None
+            marked = await requests.change("a", leaving=True)
+            assert marked is not None
+            assert marked.before == made.after
+            assert len(lost) == 2
 
     run(body())
 
