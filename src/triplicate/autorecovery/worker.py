@@ -106,7 +106,7 @@ class ReplicationWorker:
             metrics,
             leaving,
             has_living_writer,
-            FirstViews(),
+            FirstViews(settings.open_ledger_grace_s),
             copied,
             open_refills=open_refills,
             moves_misplaced=moves_misplaced,

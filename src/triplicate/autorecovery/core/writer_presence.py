@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 from triplicate.ledger import EnsembleSegment, LedgerState
 
+KEPT_S = 86_400.0
+"""How long after its grace period a view is kept without another look, in seconds: longer than any repair waits for its turn."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpenLedgerView:
@@ -33,15 +36,30 @@ class OpenLedgerView:
     is_conclusive: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    marked_ms: int
+    first: OpenLedgerView
+    looked_at: float
+
+
 class FirstViews:
     """The views with which grace periods began, of one worker.
 
     A view counts only for the mark under which it was seen. If that mark was deleted, nothing was lost for a while, and the next loss has a
-    grace period of its own.
+    grace period of its own. Ledgers that other workers finished are never looked at again, so views are dropped after a time.
+
+    Args:
+        grace_s: the grace period, in seconds.
     """
 
-    def __init__(self) -> None:
-        self._views: dict[int, tuple[int, OpenLedgerView]] = {}
+    def __init__(self, grace_s: float) -> None:
+        self._kept_s = grace_s + KEPT_S
+        self._views: dict[int, _Kept] = {}
+        """In the order of the last looks."""
+
+    def __len__(self) -> int:
+        return len(self._views)
 
     def first(self, ledger_id: int, marked_ms: int, present: OpenLedgerView) -> OpenLedgerView:
         """The view with which the grace period began; the present one if it begins now.
@@ -49,15 +67,20 @@ class FirstViews:
         Args:
             marked_ms: when the ledger's present mark was made, by the store's clock.
         """
-        seen_under, view = self._views.get(ledger_id, (marked_ms, present))
-        if seen_under != marked_ms:
-            view = present
-        self._views[ledger_id] = marked_ms, view
+        kept = self._views.get(ledger_id)
+        view = kept.first if kept is not None and kept.marked_ms == marked_ms else present
+        self._keep(ledger_id, _Kept(marked_ms, view, present.seen_at))
         return view
 
     def renew(self, ledger_id: int, marked_ms: int, present: OpenLedgerView) -> None:
         """Begin the grace period again."""
-        self._views[ledger_id] = marked_ms, present
+        self._keep(ledger_id, _Kept(marked_ms, present, present.seen_at))
+
+    def _keep(self, ledger_id: int, kept: _Kept) -> None:
+        self._views.pop(ledger_id, None)
+        self._views[ledger_id] = kept
+        while kept.looked_at - self._views[oldest := next(iter(self._views))].looked_at > self._kept_s:
+            del self._views[oldest]
 
     def drop(self, ledger_id: int) -> None:
         """End the grace period of a ledger. Idempotent."""
@@ -66,7 +89,7 @@ class FirstViews:
     def seen_at(self, ledger_id: int) -> float | None:
         """When the grace period began, in seconds of a monotonic clock; None if none runs."""
         found = self._views.get(ledger_id)
-        return None if found is None else found[1].seen_at
+        return None if found is None else found.first.seen_at
 
 
 class WriterPresence(enum.Enum):
