@@ -64,7 +64,7 @@ class BookieSettings:
     )
     authorized_roles: tuple[str, ...] = setting(
         (),
-        "Names of roles in client certificates that allow everything, beside the names read, write and admin.",
+        "Names that allow everything where they are the first role of a client certificate, beside the roles read, write and admin.",
         bookkeeper="authorizedRoles",
     )
     authentication_timeout_s: float = setting(

@@ -68,11 +68,11 @@ def roles_of_units(units: Sequence[str], full: Collection[str] = ()) -> tuple[Bo
     """The roles in a certificate's organisational units. As in BookKeeper, only the first unit counts. Names of no role are passed over.
 
     Args:
-        full: names that stand for every right, as BookKeeper's ``authorizedRoles``.
+        full: names that stand for every right where they come first, as BookKeeper's ``authorizedRoles``. It compares no further name.
     """
     parts = (_PART.match(part) for part in (units[0] if units else "").split(";"))
     values = {part[1]: part[2] for part in parts if part is not None}
-    names = {name.strip() for name in values.get(ROLES_CODE, "").split(",")} - {""}
-    if names & set(full):
+    names = [name.strip() for name in values.get(ROLES_CODE, "").split(",")]
+    if names[0] and names[0] in full:
         return (BookieRole.ADMIN,)
     return tuple(role for role in BookieRole if role.value in names)

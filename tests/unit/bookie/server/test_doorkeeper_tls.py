@@ -337,7 +337,7 @@ def test_a_certificates_role_decides_what_a_connection_may_do(tmp_path: Path) ->
         reader = await rig.connect_tls(rig.certificates.settings("reader", (), units=("0:read;1:a cluster",)))
         assert await reader.add(codec(), 0) is Status.UNAUTHORIZED
         assert (await reader.read(5, 0)).status is Status.NO_LEDGER
-        operator = await rig.connect_tls(rig.certificates.settings("operator", (), units=("0:guest, operators",)))
+        operator = await rig.connect_tls(rig.certificates.settings("operator", (), units=("0:operators, guest",)))
         assert await operator.add(codec(), 0) is Status.OK
 
     run_door(
