@@ -25,6 +25,9 @@ from triplicate.config.log_settings import LogClientSettings
 from triplicate.log import Logs, has_living_writer
 
 REMARK_S = 2.0
+"""Least time between two lines of progress on a terminal, in seconds."""
+REMARK_WITHOUT_TERMINAL_S = 60.0
+"""The same where standard error is a file or a pipe."""
 NAMED_MAX = 5
 """Ledgers that a line of progress names."""
 ROWS_MAX = 50
@@ -89,17 +92,22 @@ def decommission(
 
 
 class ProgressLines:
-    """Writes the progress to standard error: at once when a part begins, and otherwise at most one line in `REMARK_S` seconds."""
+    """Writes the progress to standard error: at once when a part begins for the first time, and otherwise once in a while.
+
+    While something is awaited, moves and verdicts alternate twice a second, so a part that comes again is no news.
+    """
 
     def __init__(self, now: float) -> None:
         self.progress = DecommissionProgress(on_change=self._changed)
         self._started = self._said = now
-        self._phase = self.progress.phase
+        self._pause_s = REMARK_S if sys.stderr.isatty() else REMARK_WITHOUT_TERMINAL_S
+        self._begun = {self.progress.phase}
 
     def _changed(self) -> None:
         now, phase = time.monotonic(), self.progress.phase
-        if now - self._said >= REMARK_S or phase is not self._phase:
-            self._said, self._phase = now, phase
+        if now - self._said >= self._pause_s or phase not in self._begun:
+            self._said = now
+            self._begun.add(phase)
             remarks.print(progress_line(self.progress, now - self._started))
 
 
