@@ -358,6 +358,10 @@ class WrongValue(StoreError, UsageError):
     """The value of a key is of another kind than the operation expects, for example no integer. Nothing was changed."""
 
 
+class SumOutOfRange(WrongValue):
+    """An integer and the amount to add have a sum that is no signed 64-bit integer. Nothing was changed."""
+
+
 class NotLeading(StoreError):
     """This node does not lead the store, so it neither changes it nor serves linearizable reads. Nothing was changed.
 

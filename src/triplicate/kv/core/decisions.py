@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from triplicate.errors import ArgumentError, StoreError, WrongValue
+from triplicate.errors import ArgumentError, StoreError, SumOutOfRange, WrongValue
 from triplicate.kv.core.key_expiry import is_expired, new_deadline_ms
 from triplicate.kv.core.operations import (
     NEVER,
@@ -260,7 +260,7 @@ def _added(operation: Add, found: Record | None) -> bytes:
     if old is None or not _INTEGER_MIN <= old <= _INTEGER_MAX:
         raise WrongValue("the value is not the decimal text of a signed 64-bit integer; store one, or delete the key, before adding to it")
     if not _INTEGER_MIN <= old + operation.amount <= _INTEGER_MAX:
-        raise WrongValue(f"{old} and {operation.amount} have a sum that is no signed 64-bit integer")
+        raise SumOutOfRange(f"{old} and {operation.amount} have a sum that is no signed 64-bit integer")
     return b"%d" % (old + operation.amount)
 
 

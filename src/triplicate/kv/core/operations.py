@@ -95,7 +95,7 @@ class Expire:
 class Add:
     """Add an integer to the value, which is a decimal text of a signed 64-bit integer; an absent key counts as 0. The deadline stays.
 
-    The outcome has the new value. Error `WrongValue`: the value is no such integer, or the sum is out of range.
+    The outcome has the new value. Error `WrongValue`: the value is no such integer; `SumOutOfRange`: the sum is none.
     """
 
     key: bytes

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from triplicate.errors import ArgumentError, WrongValue
+from triplicate.errors import ArgumentError, SumOutOfRange, WrongValue
 from triplicate.kv.core.operations import Add, Condition, Operation, Outcome, StoreBatch, VersionIs
 from triplicate.kv.core.store_interface import LINEARIZABLE, KeyValueStore
-from triplicate.kv.resp.core.command_errors import NOT_AN_INTEGER, CommandError
+from triplicate.kv.resp.core.command_errors import NOT_AN_INTEGER, OVERFLOW, CommandError
 from triplicate.kv.resp.core.key_commands import APPLIED, ComputedCommand, KeyCommand, check_sizes, outcome_of_record, too_long
 from triplicate.kv.resp.core.replies import ErrorReply, Reply
 from triplicate.kv.resp.store_session import StoreSession, refusal_of
@@ -120,6 +120,8 @@ class StoreRunner:
         return command.render(outcomes, time_ms)
 
     def _failure(self, operation: Operation, outcome: Outcome) -> ErrorReply:
+        if isinstance(outcome.error, SumOutOfRange):
+            return ErrorReply(OVERFLOW)
         if isinstance(outcome.error, WrongValue):
             return ErrorReply(NOT_AN_INTEGER if isinstance(operation, Add) else str(too_long(self._store.limits)))
         assert outcome.error is not None, "the operation failed"

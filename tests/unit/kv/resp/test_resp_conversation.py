@@ -103,8 +103,16 @@ def test_errors_are_those_of_redis_and_change_nothing(tmp_path: Path) -> None:
     async def scene(stand: Stand) -> None:
         async with stand.client() as client:
             await client.set("a", "text")
+            await client.set("greatest", 2**63 - 1)
+            await client.set("least", -(2**63))
+            await client.set("beyond", 2**63)
             for words, message in (
                 (("INCR", "a"), "value is not an integer or out of range"),
+                (("INCR", "beyond"), "value is not an integer or out of range"),
+                (("INCRBY", "a", str(2**63)), "value is not an integer or out of range"),
+                (("INCR", "greatest"), "^increment or decrement would overflow$"),
+                (("INCRBY", "greatest", str(2**63 - 1)), "^increment or decrement would overflow$"),
+                (("DECR", "least"), "^increment or decrement would overflow$"),
                 (("INCRBYFLOAT", "a", "1"), "value is not a valid float"),
                 (("APPEND", "a", "x" * VALUE_BYTES), "string exceeds maximum allowed size"),
                 (("SETRANGE", "a", str(2**40), "x"), "string exceeds maximum allowed size"),
@@ -119,7 +127,7 @@ def test_errors_are_those_of_redis_and_change_nothing(tmp_path: Path) -> None:
             ):
                 with pytest.raises(redis.ResponseError, match=message):
                     await client.execute_command(*words)
-            assert await client.get("a") == b"text"
+            assert await client.mget("a", "greatest", "least") == [b"text", b"%d" % (2**63 - 1), b"%d" % -(2**63)]
             assert await client.execute_command("SELECT", "0")
 
     play(tmp_path, scene)

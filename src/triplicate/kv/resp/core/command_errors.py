@@ -8,5 +8,6 @@ class CommandError(Exception):
 
 
 NOT_AN_INTEGER = "ERR value is not an integer or out of range"
+OVERFLOW = "ERR increment or decrement would overflow"
 NOT_A_FLOAT = "ERR value is not a valid float"
 SYNTAX = "ERR syntax error"
