@@ -167,7 +167,7 @@ class _Decommission:
         self._requested: frozenset[str] = frozenset()
         """The bookies that were requested to be read-only when the room was checked."""
         self._changes: dict[str, RequestChange] = {}
-        """What this run has changed of the requests of its bookies."""
+        """The changes of this run to the requests of its bookies."""
         self._requests: dict[str, Stat | None] = {}
         """The requests that the bookies be read-only, as this run has found or made them."""
         self._locked_before: frozenset[HeldLock] = frozenset()

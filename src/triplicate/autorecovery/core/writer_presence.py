@@ -37,7 +37,7 @@ class OpenLedgerView:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _FirstView:
     marked_ms: int
     first: OpenLedgerView
     looked_at: float
@@ -55,7 +55,7 @@ class FirstViews:
 
     def __init__(self, grace_s: float) -> None:
         self._kept_s = grace_s + KEPT_S
-        self._views: dict[int, _Kept] = {}
+        self._views: dict[int, _FirstView] = {}
         """In the order of the last looks."""
 
     def __len__(self) -> int:
@@ -69,14 +69,14 @@ class FirstViews:
         """
         kept = self._views.get(ledger_id)
         view = kept.first if kept is not None and kept.marked_ms == marked_ms else present
-        self._keep(ledger_id, _Kept(marked_ms, view, present.seen_at))
+        self._keep(ledger_id, _FirstView(marked_ms, view, present.seen_at))
         return view
 
     def renew(self, ledger_id: int, marked_ms: int, present: OpenLedgerView) -> None:
         """Begin the grace period again."""
-        self._keep(ledger_id, _Kept(marked_ms, present, present.seen_at))
+        self._keep(ledger_id, _FirstView(marked_ms, present, present.seen_at))
 
-    def _keep(self, ledger_id: int, kept: _Kept) -> None:
+    def _keep(self, ledger_id: int, kept: _FirstView) -> None:
         self._views.pop(ledger_id, None)
         self._views[ledger_id] = kept
         while kept.looked_at - self._views[oldest := next(iter(self._views))].looked_at > self._kept_s:
