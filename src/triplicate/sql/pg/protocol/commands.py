@@ -245,7 +245,10 @@ def _set(tokens: Sequence[Token], sql: str) -> ClientCommand:
         _check_modes(words[1:] if words[0] == "TRANSACTION" else words[4:])
         return SetAccess(_access_mode(rest), for_session=words[0] == "SESSION")
     if words[:2] == ["TIME", "ZONE"]:
-        return SetParameter("TimeZone", _set_value(rest[2:], sql), is_local)
+        value = rest[2:]
+        if words[2:3] == ["INTERVAL"] and (words[4:] in ([], ["HOUR", "TO", "MINUTE"])):
+            value = rest[3:4]  # An offset, which must be that of UTC, like any other value.
+        return SetParameter("TimeZone", _set_value(value, sql), is_local)
     if words[:1] == ["NAMES"]:
         return SetParameter("client_encoding", _set_value(rest[1:], sql), is_local)
     at = next((i for i, token in enumerate(rest) if token.upper in ("=", "TO")), None)

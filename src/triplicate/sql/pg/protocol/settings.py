@@ -83,6 +83,7 @@ REQUEST_ID = "triplicate.request_id"
 AS_OF = "triplicate.as_of"
 READ_ONLY = "default_transaction_read_only"
 _TIMEOUT = "statement_timeout"
+_TIMEOUTS = frozenset((_TIMEOUT, "lock_timeout", "idle_in_transaction_session_timeout"))
 
 
 class SessionSettings:
@@ -246,7 +247,7 @@ class SessionSettings:
             return ""  # A custom parameter that was set and reset is empty, and not unknown.
         if value is None:
             raise SqlError("42704", f'unrecognized configuration parameter "{name}"')
-        return value
+        return _with_unit(value) if known in _TIMEOUTS else value
 
     def spelled(self, name: str) -> str:
         """A parameter's name as PostgreSQL spells it. Raises SqlError 42704 for an unknown parameter."""
@@ -293,6 +294,18 @@ def _options(text: str) -> dict[str, str]:
             raise SqlError("22023", f"options {text!r} cannot be read: {word!r} is neither -c name=value nor --name=value")
         parameters[name.replace("-", "_")] = value
     return parameters
+
+
+def _with_unit(text: str) -> str:
+    """A duration as PostgreSQL shows it: in the largest unit of which it is a whole number. A value that is none is shown as it is."""
+    try:
+        milliseconds = round(duration_s(text) * 1000)
+    except SqlError:
+        return text
+    units = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1000}
+    if not milliseconds:
+        return "0"
+    return next((f"{milliseconds // size}{unit}" for unit, size in units.items() if milliseconds % size == 0), f"{milliseconds}ms")
 
 
 def duration_s(text: str) -> float:

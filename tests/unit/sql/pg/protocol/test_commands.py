@@ -41,6 +41,7 @@ from triplicate.sql.pg.protocol.commands import (
         ("deallocate prepare all", Deallocate(None)),
         ("close all", NoOperation("CLOSE CURSOR ALL")),
         ("set my.x = E'a\\nb'", SetParameter("my.x", "a\nb")),
+        ("set time zone interval '+00:00' hour to minute", SetParameter("TimeZone", "+00:00")),
         ("set my.x = $$it's$$", SetParameter("my.x", "it's")),
         ("set search_path = 'public', \"$user\"", SetParameter("search_path", 'public, "$user"')),
     ],

@@ -93,3 +93,24 @@ def test_a_level_of_reads_that_is_none_leaves_the_one_there_is() -> None:
         settings.set("triplicate.read_level", "eventual")
     assert refused.value.sqlstate == "22023"
     assert settings.reads == ReadSettings()
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("0", "0"),
+        ("2000", "2s"),
+        ("1500", "1500ms"),
+        ("7s", "7s"),
+        ("120s", "2min"),
+        ("60min", "1h"),
+        ("24h", "1d"),
+        ("20ms", "20ms"),
+        ("0s", "0"),
+    ],
+)
+@pytest.mark.parametrize("name", ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"])
+def test_a_timeout_is_shown_with_its_unit(name: str, given: str, shown: str) -> None:
+    settings = SessionSettings("me", {})
+    settings.set(name, given)
+    assert settings.get(name, is_leader=True) == shown
