@@ -96,8 +96,9 @@ def test_a_rival_for_metadata_survives_a_long_silence() -> None:
 def test_a_bookie_that_a_writer_left_without_confirmed_entries_gets_them() -> None:
     """A log's writer replaced a bookie behind two entries that only the others had, and nobody marked the ledger (seed 129).
 
-    A clock that was an hour ahead had written the times of the auditor's checks, so these did not find it either.
+    A clock that was an hour ahead had written the times of the auditor's checks, so these did not find it either. The schedule of that seed
+    has moved since; in seed 9 two ledgers are marked for this reason.
     """
-    result = run_seed(129, repairs_of(129))
+    result = run_seed(9, repairs_of(9))
     assert result.ok, str(result)
     assert result.counts["repair.left_short"]
