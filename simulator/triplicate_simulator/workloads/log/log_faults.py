@@ -10,7 +10,7 @@ from triplicate.errors import ConnectionLost
 from triplicate.metadata import InjectedFault
 from triplicate.sim.host import NodeDied, SimulatedHost
 from triplicate.sim.virtual_loop import context_of
-from triplicate_simulator.workloads.log.log_model import LOGS, UNKNOWN_OUTCOMES, WRITTEN, LogModel, wait_for
+from triplicate_simulator.workloads.log.log_model import LOGS, UNKNOWN_OUTCOMES, WRITTEN, LogModel, pausing, wait_for
 
 WRITING = ("log.recover_segment", "log.create_ledger", "log.head_change", "log.roll", "log.roll", "log.segment_header")
 """Fault points at which an owner, or a node about to become one, is struck."""
@@ -233,15 +233,7 @@ class RacingSweeper:
         model, rng = self._model, self._rng
         held: list[SimulatedHost] = []
         reached = asyncio.Event()
-
-        def on_reached(node: str) -> None:
-            host = model.context.cluster.client(node).host
-            if host is not None and host.alive and not host.paused:
-                host.pause()
-                held.append(host)
-            reached.set()
-
-        trap = model.context.world.points.trap(moment, on_reached, skip=rng.randrange(8))
+        trap = model.context.world.points.trap(moment, pausing(model, held, reached), skip=rng.randrange(8))
         await wait_for(reached, self.WAIT_S)
         trap.cancel()
         if not held:

@@ -14,7 +14,7 @@ from triplicate.errors import ArgumentError, NoSuchLog, SessionExpired
 from triplicate.log import Logs
 from triplicate.sim.host import NodeDied, SimulatedHost
 from triplicate_simulator.checkers.recreation_rules import NextLogRead
-from triplicate_simulator.workloads.log.log_model import UNKNOWN_OUTCOMES, LogModel, wait_for
+from triplicate_simulator.workloads.log.log_model import UNKNOWN_OUTCOMES, LogModel, pausing, wait_for
 
 RECREATED = "recreated"
 """The log's name."""
@@ -85,15 +85,7 @@ class Recreation:
         model, rng = self._model, self._rng
         held: list[SimulatedHost] = []
         reached = asyncio.Event()
-
-        def on_reached(node: str) -> None:
-            host = model.context.cluster.client(node).host
-            if host is not None and host.alive and not host.paused:
-                host.pause()
-                held.append(host)
-            reached.set()
-
-        trap = model.context.world.points.trap(rng.choice(MOMENTS), on_reached, node=self.LATE)
+        trap = model.context.world.points.trap(rng.choice(MOMENTS), pausing(model, held, reached), node=self.LATE)
         operation = rng.choice((_alter, _truncate, _take_over, _delete, _delete))
         late = model.context.world.loop.start_task(self._on(self.LATE, lambda client: operation(model.logs(client))), name="late")
         await asyncio.wait(
