@@ -13,6 +13,8 @@ from tests.waiting import eventually
 from triplicate.client import LedgerWriter
 from triplicate.client.connection.flush_scheduler import FlushScheduler
 from triplicate.errors import WindowFull
+from triplicate.sim.host import World
+from triplicate.sim.virtual_loop import context_of
 from triplicate.wire import AddRequest
 
 LIMITED = replace(QUICK, channel_window_entries=8)
@@ -127,30 +129,39 @@ def test_a_slow_bookie_is_bounded_by_bytes_too() -> None:
 
 
 def test_a_writer_that_stood_still_does_not_blame_the_bookies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was stopped between the look at the clock and the sending."""
-    settings = replace(QUICK, add_timeout_s=0.8)
+    """Its process was stopped right behind the sending of an add. In virtual time."""
     pauses: list[float] = []
     deliver = FlushScheduler.deliver
 
-    def after_a_pause(scheduler: FlushScheduler) -> None:
-        while pauses:
-            time.sleep(pauses.pop())
+    def with_a_pause(scheduler: FlushScheduler) -> None:
         deliver(scheduler)
+        while pauses:
+            host.pause()
+            world.loop.call_later(pauses.pop(), host.resume, context=context_of(None))
 
-    monkeypatch.setattr(FlushScheduler, "deliver", after_a_pause)
-
-    async def main() -> None:
-        async with fake_cluster("abcd") as cluster, cluster.client(settings) as client:
+    async def on_host() -> None:
+        async with fake_cluster("abcd", simulated=host.port) as cluster, cluster.client() as client:
             writer = await client.create()
             for _ in range(3):
                 await writer.append(b"x")
-                pauses.append(2 * settings.add_timeout_s)
+                pauses.append(4 * QUICK.add_timeout_s)
+                before = host.port.clock.monotonic()
                 await writer.append(b"y")
-                await asyncio.sleep(settings.add_timeout_s / 2)
+                assert host.port.clock.monotonic() - before >= 4 * QUICK.add_timeout_s, "it stood still"
+                await asyncio.sleep(QUICK.add_timeout_s)
                 assert (writer.ensemble_changes, writer.missing_bookies) == (0, ())
             await writer.close()
 
-    run(main())
+    async def main() -> None:
+        await host.call(on_host())
+
+    monkeypatch.setattr(FlushScheduler, "deliver", with_a_pause)
+    world = World(1)
+    host = world.start_host("client")
+    try:
+        world.run(main())
+    finally:
+        world.close()
 
 
 def test_a_bookie_that_is_silent_is_found_by_a_writer_that_stands_still_again_and_again() -> None:
