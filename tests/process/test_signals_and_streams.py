@@ -43,6 +43,7 @@ def test_every_server_outlives_the_signals_that_mean_no_end(cluster: Up) -> None
             subprocess.run(["kill", f"-{number.value}", str(pid)], check=True)
     logs = [cluster.folder / name / "log" for name in pids]
     wait_until(lambda: all("process.hangup" in log.read_text() for log in logs), TIMEOUT_S, "every server has noticed SIGHUP")
+    wait_until(lambda: all("serve_process" in log.read_text() for log in logs), TIMEOUT_S, "every server has written its stacks at SIGUSR2")
     run("log", "append", "l", "still there", uri=cluster.uri)
     assert cluster.now_running() == pids
     assert len(cluster.alive()) == len(pids)

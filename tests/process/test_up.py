@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -217,6 +218,29 @@ def test_a_process_that_cannot_start_again_is_reported_and_tried_at_growing_inte
         assert probe(up.members["node-1"], "health")["healthy"] is True, "the others continue"
         config.write_text(good)
         up.read_errors_until("bookie-1 serves again")
+
+
+def test_up_serves_without_a_bookie_that_cannot_start(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "4", "--nodes", "1") as up:
+        at_once("ledger", "append", "new", "x", uri=up.uri)
+        up.end(signal.SIGTERM)
+    (cookie,) = (tmp_path / "c" / "bookie-2").glob("**/journal*/**/VERSION")
+    cookie.unlink()
+    with Up(tmp_path / "c", restart=True) as up:
+        assert up.facts["missing"] == ["bookie-2"]
+        assert set(up.members) == {"bookie-1", "bookie-3", "bookie-4", "node-1"}
+        at_once("ledger", "append", "new", "x", uri=up.uri)
+        output = up.read_errors_until("next try in")
+        assert "bookie-2 did not start: " in output
+
+
+@pytest.mark.deep
+def test_a_node_that_stands_still_is_started_again(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "1", "--nodes", "1", "--silence-limit", "1", restart=True) as up:
+        os.kill(up.members["node-1"]["pid"], signal.SIGSTOP)
+        output = up.read_errors_until("node-1 serves again")
+        assert re.search(r"node-1 has not answered for \d+ s and is killed; the stacks of its threads are at the end of ", output), output
+        assert "node-1 was killed by signal 9; the others continue" in output
 
 
 def test_a_process_started_by_hand_is_named_by_the_next_up(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from triplicate.runtime.eager import EagerWork, Spawn, TasklessFuture, own_task,
 from triplicate.runtime.fault_points import FaultPoint, fault_point, fault_points
 from triplicate.runtime.held_bytes import HeldBytes
 from triplicate.runtime.in_process_network import InProcessNetwork
+from triplicate.runtime.loop_watch import LoopWatch
 from triplicate.runtime.malloc import keep_freed_memory, let_freed_memory_linger
 from triplicate.runtime.metrics import Metrics
 from triplicate.runtime.metrics_server import PageGuard, Probe, ProbeAnswer, serve_metrics
@@ -53,6 +54,7 @@ __all__ = [
     "InProcessNetwork",
     "Listener",
     "LogDevice",
+    "LoopWatch",
     "Metrics",
     "Network",
     "PageGuard",

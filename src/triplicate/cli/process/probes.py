@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from triplicate.runtime import Clock, ProbeAnswer, sleep
+from triplicate.runtime import Clock, ProbeAnswer
 
 if TYPE_CHECKING:  # A bookie's process must not import the modules of a node, nor a node those of a bookie.
     from triplicate.autorecovery import AutorecoveryDaemon
@@ -18,9 +18,6 @@ if TYPE_CHECKING:  # A bookie's process must not import the modules of a node, n
     from triplicate.kv import HostedStores
     from triplicate.sql import DatabaseNode
 
-BEAT_S = 1.0
-SILENCE_MAX_S = 30.0
-"""A longer silence of the heartbeat, while the loop answers requests, means that the heartbeat's task has ended."""
 READY_ROLES = ("leader", "follower")
 
 
@@ -48,38 +45,31 @@ class ServedProcess:
 
 
 class ProcessState:
-    """The state of a server process that the probes report, from before the server's start until after its end."""
+    """The state of a server process that the probes report, from before the server's start until after its end.
 
-    def __init__(self, name: str, clock: Clock) -> None:
+    Args:
+        loop_delay_s: returns how late the loop answered last, in seconds.
+    """
+
+    def __init__(self, name: str, clock: Clock, loop_delay_s: Callable[[], float]) -> None:
         self._name = name
         self._clock = clock
-        self._beat_at = self._started_at = clock.monotonic()
-        self._delay_s = 0.0
+        self._started_at = clock.monotonic()
+        self._loop_delay_s = loop_delay_s
         self.serving: ServedProcess | None = None
         self.ending = False
 
-    async def beat(self) -> None:
-        """Measure once a second how late the loop runs."""
-        while True:
-            due = self._clock.monotonic() + BEAT_S
-            await sleep(self._clock, BEAT_S)
-            self._beat_at = self._clock.monotonic()
-            self._delay_s = max(0.0, self._beat_at - due)
-
     def health(self) -> ProbeAnswer:
         """``/health``. A start or an end may take long: both are healthy. A slow loop is healthy, too; its delay is reported."""
-        now = self._clock.monotonic()
         reasons = [] if self.serving is None or self.ending else list(self.serving.problems())
-        if now - self._beat_at > SILENCE_MAX_S:
-            reasons.append(f"the heartbeat has been silent for {now - self._beat_at:.0f} s")
         return ProbeAnswer(
             not reasons,
             {
                 "healthy": not reasons,
                 "process": self._name,
                 "reasons": reasons,
-                "uptime_s": round(now - self._started_at, 1),
-                "loop_delay_s": round(self._delay_s, 4),
+                "uptime_s": round(self._clock.monotonic() - self._started_at, 1),
+                "loop_delay_s": round(self._loop_delay_s(), 4),
             },
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import json
 import logging
 import os
@@ -23,10 +24,10 @@ from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.runtime import (
     Host,
     Listener,
+    LoopWatch,
     Metrics,
     PageGuard,
     Probe,
-    TaskScope,
     Trace,
     collect_garbage_seldom,
     first_of,
@@ -271,6 +272,8 @@ def serve_process(
         # A broken invariant must stop a server before it acknowledges anything.
         raise ConfigError("servers keep their assertions: start Python without -O, and unset PYTHONOPTIMIZE")
     outlive_hangup()
+    # Written by the signal's handler in C, so also while a thread holds the interpreter.
+    faulthandler.register(signal.SIGUSR2)
     configure_log(settings.log_level)
     raise_open_files_limit()
     collect_garbage_seldom()
@@ -309,12 +312,12 @@ async def serve(
     metrics, security = Metrics(), security if security is not None else SecuritySettings()
     show_expiry(metrics, security)
     guard = page_guard(host, settings, security)
-    state = ProcessState(name, host.clock)
+    watch = LoopWatch(host.trace, metrics)
+    state = ProcessState(name, host.clock, lambda: watch.delay_s)
     listener = await start_metrics(host, metrics, settings, {"/health": state.health, "/ready": state.ready}, guard)
     pages = PageAddress.of(metrics_url(*listener.address, tls=settings.metrics_tls), settings, security)
     try:
-        async with TaskScope(f"{name} process") as scope:
-            scope.spawn(state.beat(), name="heartbeat")
+        with watch:
             serving = await start(host, metrics)
             try:
                 state.serving = serving
@@ -323,6 +326,5 @@ async def serve(
             finally:
                 state.ending = True
                 await serving.stop()
-            scope.cancel()
     finally:
         await listener.close()

@@ -168,6 +168,7 @@ WARNINGS = frozenset(
         "node.store_not_hosted",
         "node.waits_for_metadata",
         "node.waits_for_name",
+        "process.loop_stalled",
         "replica.fenced",
         "replica.give_up",
         "replica.leader_not_deposed",

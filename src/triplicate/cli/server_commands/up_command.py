@@ -17,7 +17,7 @@ from triplicate.cli.supervision.cluster_pages import ClusterPages, ClusterState,
 from triplicate.cli.supervision.cluster_view import Answers, ClusterView
 from triplicate.cli.supervision.local_processes import LocalCluster, local_cluster
 from triplicate.cli.supervision.prober import Prober, probe_all, targets_of
-from triplicate.cli.supervision.supervisor import Supervisor
+from triplicate.cli.supervision.supervisor import SILENCE_LIMIT_S, Supervisor
 from triplicate.cli.terminal.extras import require
 from triplicate.cli.terminal.options import DEFAULT_FOLDER
 from triplicate.cli.terminal.output import print_json, print_table, remarks
@@ -43,7 +43,15 @@ POLL_S = 0.2
     help="Protect every door of a new cluster: TLS, users and passwords, made in DIR/security. A secured folder stays secured without it.",
 )
 @click.option("--resp", is_flag=True, help="Serve key-value stores to clients of Redis, on a port of each node.")
-@click.option("--no-restart", is_flag=True, help="Report processes that end, and do not restart them.")
+@click.option("--no-restart", is_flag=True, help="Report processes that end or do not answer, and do not restart them.")
+@click.option(
+    "--silence-limit",
+    "silence_limit_s",
+    type=click.FloatRange(0, 86_400),
+    default=SILENCE_LIMIT_S,
+    show_default=True,
+    help="Seconds after which a process that runs and does not answer is killed and started again; 0 for never.",
+)
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
@@ -59,6 +67,7 @@ def up(
     secure: bool,
     resp: bool,
     no_restart: bool,
+    silence_limit_s: float,
     metrics_port: int | None,
     as_json: bool,
     parent_pipe: int | None,
@@ -78,12 +87,12 @@ def up(
     if secure:
         require("a secured cluster", "triplicate[security]", ("cryptography", "scramp"))
     with local_cluster(Path(folder), bookies=bookies, nodes=nodes, metadata=metadata, secure=secure, resp=resp) as cluster:
-        monitor = ClusterMonitor(cluster, restart=not no_restart)
+        monitor = ClusterMonitor(cluster, restart=not no_restart, silence_limit_s=silence_limit_s or None)
         with contextlib.ExitStack() as stack:
             pages = None
             if metrics_port is not None:
                 pages = stack.enter_context(ClusterPages(monitor.state, monitor.metrics, ProcessSettings(metrics_port=metrics_port)))
-            first = monitor.observe(probe_all(targets_of(cluster)))
+            first = monitor.observe(probe_all(targets_of(cluster), {}))
             show(cluster, monitor.view, pages.url if pages is not None else None, as_json=as_json)
             for line in first:
                 report(line)
@@ -94,9 +103,9 @@ def up(
 class ClusterMonitor:
     """Keeps a cluster running and reports changes."""
 
-    def __init__(self, cluster: LocalCluster, *, restart: bool) -> None:
+    def __init__(self, cluster: LocalCluster, *, restart: bool, silence_limit_s: float | None) -> None:
         self._cluster = cluster
-        self._supervisor = Supervisor(cluster, restart=restart, report=report)
+        self._supervisor = Supervisor(cluster, restart=restart, silence_limit_s=silence_limit_s, report=report)
         self._answers: Answers = {}
         self.view = ClusterView()
         self.state = ClusterState()
@@ -112,6 +121,7 @@ class ClusterMonitor:
         targets = targets_of(self._cluster)
         self._answers = {name: answer for name, answer in answers.items() if name in targets}
         self._update_state()
+        self._supervisor.observe(self._answers)
         return self.view.observe(time.monotonic(), self._answers)
 
     def _update_state(self) -> None:
@@ -154,7 +164,8 @@ def show(cluster: LocalCluster, view: ClusterView, pages: str | None, *, as_json
         pages: URL of the whole cluster's metrics; None if they are not served.
     """
     uri = cluster.folder.metadata_uri
-    running = cluster.running.items()
+    running = [(name, one) for name, one in cluster.running.items() if one.facts]
+    missing = [name for name, one in cluster.running.items() if not one.facts]
     rows = [(name, str(one.facts.get("address", "")), one.process.pid, str(one.facts.get("metrics", ""))) for name, one in running]
     resp = {name: str(one.facts["resp"]) for name, one in running if "resp" in one.facts}
     if as_json:
@@ -162,8 +173,8 @@ def show(cluster: LocalCluster, view: ClusterView, pages: str | None, *, as_json
             {"name": name, "address": address, "pid": pid, "metrics": metrics, **({"resp": resp[name]} if name in resp else {})}
             for name, address, pid, metrics in rows
         ]
-        facts = {"metadata": uri, "folder": str(cluster.folder.path), "processes": processes, "read_only": view.read_only, "metrics": pages}
-        print_json(facts)
+        facts = {"metadata": uri, "folder": str(cluster.folder.path), "processes": processes, "metrics": pages}
+        print_json({**facts, "read_only": view.read_only, "missing": missing})
         return
     print_table(("process", "address", "pid", "metrics"), rows, right=("pid",), title=f"cluster {cluster.folder.path}")
     remarks.print(f"metadata: {uri}")
@@ -172,7 +183,7 @@ def show(cluster: LocalCluster, view: ClusterView, pages: str | None, *, as_json
         remarks.print(f"{name} serves clients of Redis at {address}")
     if pages is not None:
         remarks.print(f"the whole cluster's metrics and probes: {pages}")
-    remarks.print(ready_line(view.read_only, sum(one.member.kind == "bookie" for _, one in running)))
+    remarks.print(ready_line(view.read_only, missing, sum(one.member.kind == "bookie" for _, one in running)))
 
 
 def next_step(folder: ClusterFolder) -> str:
@@ -183,9 +194,10 @@ def next_step(folder: ClusterFolder) -> str:
     return f"export {CONFIG_VARIABLE}={folder.security.client_file}{beside}"
 
 
-def ready_line(read_only: list[str], bookies: int) -> str:
+def ready_line(read_only: list[str], missing: list[str], bookies: int) -> str:
     """The last line of a start."""
-    if not read_only:
-        return "ready; Ctrl-C ends everything"
-    which = f"{len(read_only)} of {bookies} bookies are read-only ({', '.join(read_only)})"
-    return f"ready; {which}: they accept no new entries, for want of disk space or by request; Ctrl-C ends everything"
+    remarks = [f"{', '.join(missing)} did not start"] if missing else []
+    if read_only:
+        which = f"{len(read_only)} of {bookies} bookies are read-only ({', '.join(read_only)})"
+        remarks.append(f"{which}: they accept no new entries, for want of disk space or by request")
+    return "; ".join(["ready", *remarks, "Ctrl-C ends everything"])

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 Answers = Mapping[str, Mapping[str, Any] | None]
-"""The answers to ``/ready`` by process; None for a process that did not answer. Processes that do not run are left out."""
+"""The answers to ``/ready`` by process; None for a process that did not answer in time, empty for an answer that cannot be read. Processes
+that do not run are left out."""
 
 LEADERLESS_S = 5.0
-SILENT_S = 10.0
-"""Times after which a missing leader and a silent process are reported."""
+"""A missing leader is reported after this time."""
 
 
 class ClusterView:
@@ -22,8 +22,6 @@ class ClusterView:
         self._leaderless_since: dict[str, float] = {}
         self._leaderless_reported: set[str] = set()
         self._diverged: set[tuple[str, str]] = set()
-        self._silent_since: dict[str, float] = {}
-        self._silent_reported: set[str] = set()
 
     @property
     def read_only(self) -> list[str]:
@@ -32,22 +30,9 @@ class ClusterView:
 
     def observe(self, now: float, answers: Answers) -> list[str]:
         """Record the answers; returns a line for each change."""
-        lines = [*self._silence(now, answers), *self._bookies(answers), *self._copies(answers), *self._leadership(now, answers)]
-        self._silent_since = {name: since for name, since in self._silent_since.items() if name in answers}
+        lines = [*self._bookies(answers), *self._copies(answers), *self._leadership(now, answers)]
         self._writable = {name: writable for name, writable in self._writable.items() if name in answers}
         return lines
-
-    def _silence(self, now: float, answers: Answers) -> Iterator[str]:
-        for name, answer in sorted(answers.items()):
-            if answer is not None:
-                self._silent_since.pop(name, None)
-                if name in self._silent_reported:
-                    self._silent_reported.discard(name)
-                    yield f"{name} answers again"
-            elif now - self._silent_since.setdefault(name, now) >= SILENT_S and name not in self._silent_reported:
-                self._silent_reported.add(name)
-                yield f"{name} runs and has not answered for {SILENT_S:.0f} s: it is stopped or overloaded, and is not restarted"
-        self._silent_reported &= set(answers)
 
     def _bookies(self, answers: Answers) -> Iterator[str]:
         for name, answer in sorted(answers.items()):

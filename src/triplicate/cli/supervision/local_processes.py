@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -78,10 +78,11 @@ class LocalCluster:
         return self._running
 
     def start(self, *names: str) -> None:
-        """Start processes and wait until each serves. Without names, start all that do not run.
+        """Start processes and wait until each serves. Without names, start all that do not run; it is enough then that one of each kind
+        serves: `ended` and `newly_ready` return the others.
 
         Raises:
-            EnvironmentFault: a process ended before it served. The message has its last line.
+            EnvironmentFault: a process ended before it served, or is late. The message has its last line.
         """
         members = [self.folder.member(name) for name in names] or [one for one in self.folder.members if one.name not in self._running]
         waiting: dict[int, RunningProcess] = {}
@@ -91,7 +92,15 @@ class LocalCluster:
                 waiting[ready] = running
                 self._running[member.name] = running
             self._write_processes()
-            self._await_ready(waiting)
+            problems = self._await_ready(waiting)
+            kinds = {one.member.kind for one in self._running.values() if one.facts}
+            for name, problem in problems.items():
+                if names or self._running[name].member.kind not in kinds:
+                    raise EnvironmentFault(problem)
+            for ready, one in list(waiting.items()):
+                if not one.facts:
+                    self._launched[one.member.name] = ready
+                    del waiting[ready]
         finally:
             for ready in waiting:
                 os.close(ready)
@@ -134,9 +143,12 @@ class LocalCluster:
 
     def kill(self, name: str) -> None:
         """Send SIGKILL to one process and wait for its end."""
-        process = self._running[name].process
-        process.kill()
-        process.wait()
+        self.send(name, signal.SIGKILL)
+        self._running[name].process.wait()
+
+    def send(self, name: str, number: signal.Signals) -> None:
+        """Send a signal to one process."""
+        self._running[name].process.send_signal(number)
 
     def ended(self) -> list[RunningProcess]:
         """Processes that have ended. Each is returned once."""
@@ -194,7 +206,9 @@ class LocalCluster:
             os.close(ready_write)
         return ready_read, RunningProcess(member, process)
 
-    def _await_ready(self, waiting: dict[int, RunningProcess]) -> None:
+    def _await_ready(self, waiting: Mapping[int, RunningProcess]) -> dict[str, str]:
+        """Wait until each process serves, has ended, or is late; returns the problem of each that does not serve, by name."""
+        problems: dict[str, str] = {}
         deadline = time.monotonic() + START_TIMEOUT_S
         with selectors.DefaultSelector() as selector:
             for ready in waiting:
@@ -202,15 +216,21 @@ class LocalCluster:
             while selector.get_map():
                 events = selector.select(max(0.0, deadline - time.monotonic()))
                 if not events:
-                    late = ", ".join(waiting[key.fd].member.name for key in selector.get_map().values())
-                    raise EnvironmentFault(f"not ready after {START_TIMEOUT_S:.0f} s: {late}; see the logs in {self.folder.path}")
+                    for key in selector.get_map().values():
+                        late = waiting[key.fd].member
+                        problems[late.name] = (
+                            f"{late.name} is not ready after {START_TIMEOUT_S:.0f} s (its log: {self.folder.log_of(late)})"
+                        )
+                    break
                 for key, _ in events:
                     running = waiting[key.fd]
-                    line = _read_line(key.fd)
-                    if not line:
-                        raise EnvironmentFault(self.why_not_started(running.member))
-                    running.facts = json.loads(line)
                     selector.unregister(key.fd)
+                    line = _read_line(key.fd)
+                    if line:
+                        running.facts = json.loads(line)
+                    else:
+                        problems[running.member.name] = self.why_not_started(running.member)
+        return problems
 
     def why_not_started(self, member: ClusterMember) -> str:
         """The reason why a process ended before it served, from the last line of its log."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from triplicate.cli.process.page_access import PageAddress, read_page
@@ -14,6 +15,10 @@ from triplicate.errors import ConfigError
 
 INTERVAL_S = 1.0
 TIMEOUT_S = 2.0
+PATIENT_S = 5.0
+"""Limits of one answer, and of one from a process that did not answer the last time."""
+AT_ONCE = 16
+"""Processes that are asked at the same time: a silent one delays no other."""
 ANSWER_BYTES_MAX = 1024 * 1024
 
 
@@ -41,7 +46,7 @@ class Prober:
 
     def _run(self) -> None:
         while not self._end.wait(INTERVAL_S):
-            self.answers = probe_all(self.targets)
+            self.answers = probe_all(self.targets, self.answers)
 
 
 def targets_of(cluster: LocalCluster) -> dict[str, PageAddress]:
@@ -49,14 +54,23 @@ def targets_of(cluster: LocalCluster) -> dict[str, PageAddress]:
     return {name: PageAddress.from_facts(one.facts) for name, one in cluster.running.items() if "metrics" in one.facts}
 
 
-def probe_all(targets: Mapping[str, PageAddress]) -> dict[str, Mapping[str, Any] | None]:
-    return {name: probe(address) for name, address in targets.items()}
+def probe_all(targets: Mapping[str, PageAddress], before: Answers) -> Answers:
+    """The answers of processes.
+
+    Args:
+        before: their last answers.
+    """
+    limits = [PATIENT_S if before.get(name, {}) is None else TIMEOUT_S for name in targets]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(targets, pool.map(probe, targets.values(), limits), strict=True))
 
 
-def probe(address: PageAddress) -> Mapping[str, Any] | None:
-    """The answer of a process to ``/ready``; None if it does not answer in time, or refuses to."""
+def probe(address: PageAddress, timeout_s: float) -> Mapping[str, Any] | None:
+    """The answer of a process to ``/ready``; see `cluster_view.Answers`."""
     try:
-        found = json.loads(read_page(address, "/ready", timeout_s=TIMEOUT_S, size_bytes_max=ANSWER_BYTES_MAX))
-    except (OSError, ConfigError, ValueError):
+        found = json.loads(read_page(address, "/ready", timeout_s=timeout_s, size_bytes_max=ANSWER_BYTES_MAX))
+    except (TimeoutError, ConnectionError):
         return None
-    return found if isinstance(found, dict) else None
+    except (OSError, ConfigError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -105,11 +105,11 @@ def test_a_protected_page_is_read_by_our_commands_and_by_nobody_else(
         text = await asyncio.to_thread(read, pages, "/metrics")
         assert f'triplicate_certificate_expires_seconds{{file="{security.certificate_file}"}}' in text
         assert f'triplicate_certificate_expires_seconds{{file="{security.ca_file}"}}' in text
-        assert await asyncio.to_thread(probe, pages) == {"ready": True, "process": "x", "reasons": []}
+        assert await asyncio.to_thread(probe, pages, 10.0) == {"ready": True, "process": "x", "reasons": []}
         for wrong in (replace(pages, token_file=""), replace(pages, token_file=str(tmp_path / "wrong"))):
             with pytest.raises(PermissionError, match="refuses the token"):
                 await asyncio.to_thread(read, wrong, "/metrics")
-            assert await asyncio.to_thread(probe, wrong) is None
+            assert await asyncio.to_thread(probe, wrong, 10.0) == {}, "it answers, and does not say whether it is ready"
         with pytest.raises(ssl.SSLCertVerificationError):
             await asyncio.to_thread(read, replace(pages, ca_file=str(stranger.ca_file)), "/metrics")
         free = replace(pages, token_file="")
@@ -169,7 +169,7 @@ def test_a_plain_loopback_page_needs_nothing() -> None:
     async def check(pages: PageAddress) -> None:
         assert pages == PageAddress(pages.url)
         assert pages.url.startswith("http://127.0.0.1:")
-        assert await asyncio.to_thread(read, pages, "/metrics") == ""
+        assert "triplicate_loop_stall_seconds" in await asyncio.to_thread(read, pages, "/metrics")
 
     serving(ProcessSettings(), SecuritySettings(), check)
 

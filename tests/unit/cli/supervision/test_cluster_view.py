@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from triplicate.cli.server_commands.up_command import ready_line
-from triplicate.cli.supervision.cluster_view import LEADERLESS_S, SILENT_S, ClusterView
+from triplicate.cli.supervision.cluster_view import LEADERLESS_S, ClusterView
 
 
 def bookies(**writable: bool) -> dict[str, Any]:
@@ -80,19 +80,10 @@ def test_a_diverged_copy_is_reported_once() -> None:
     assert view.observe(1, nodes(n1="leader", n2="diverged")) == []
 
 
-def test_a_process_that_does_not_answer_for_long_is_reported() -> None:
-    view = ClusterView()
-    assert view.observe(0, {"a": None}) == []
-    (line,) = view.observe(SILENT_S, {"a": None})
-    assert line.startswith("a runs and has not answered for 10 s")
-    assert view.observe(SILENT_S + 1, {"a": None}) == []
-    assert view.observe(SILENT_S + 2, bookies(a=True)) == ["a answers again"]
-    assert view.observe(SILENT_S + 3, {"a": None}) == []
-
-
-def test_the_last_line_of_a_start_names_read_only_bookies() -> None:
-    assert ready_line([], 4) == "ready; Ctrl-C ends everything"
-    assert ready_line(["bookie-2", "bookie-4"], 4) == (
+def test_the_last_line_of_a_start_names_what_is_missing_and_read_only_bookies() -> None:
+    assert ready_line([], [], 4) == "ready; Ctrl-C ends everything"
+    assert ready_line([], ["bookie-2", "node-1"], 4) == "ready; bookie-2, node-1 did not start; Ctrl-C ends everything"
+    assert ready_line(["bookie-2", "bookie-4"], [], 4) == (
         "ready; 2 of 4 bookies are read-only (bookie-2, bookie-4): they accept no new entries, for want of disk space or by request; "
         "Ctrl-C ends everything"
     )

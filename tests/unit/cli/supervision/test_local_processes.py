@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import select
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,15 +16,19 @@ import pytest
 from tests.waiting import LIMIT_S, wait_until
 from triplicate.cli.supervision import local_processes
 from triplicate.cli.supervision.cluster_folder import ClusterFolder, ClusterMember
-from triplicate.cli.supervision.local_processes import LocalCluster, process_start
+from triplicate.cli.supervision.local_processes import LocalCluster, RunningProcess, process_start
+from triplicate.errors import EnvironmentFault
 
 PROGRAM = """
-import json, os, sys
+import json, os, sys, time
 parent, pipe = (int(sys.argv[sys.argv.index(flag) + 1]) for flag in ("--parent-pipe", "--ready-pipe"))
 behaviour = open(sys.argv[sys.argv.index("--config") + 1]).read()
 print("said its last", flush=True)
 if "fail" in behaviour:
     sys.exit(3)
+if "late" in behaviour:
+    while not os.path.exists(behaviour.split()[2]):
+        time.sleep(0.01)
 positions = {f"database {number}": number for number in range(10_000)} if "many databases" in behaviour else {}
 os.write(pipe, json.dumps({"address": "here", **positions}).encode() + b"\\n")
 os.close(pipe)
@@ -32,10 +38,17 @@ os.read(parent, 1)
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalCluster]:
-    """One bookie; its process is a small program that serves, or fails where its settings say so."""
-    folder = ClusterFolder(tmp_path, "id", (ClusterMember("bookie-1", "bookie", 0, 0),))
-    (tmp_path / "bookie-1").mkdir()
-    (tmp_path / "bookie-1" / "bookie.toml").write_text("")
+    """One bookie; its process is a small program that serves, fails or is late where its settings say so."""
+    with cluster_of(tmp_path, monkeypatch, "bookie-1") as made:
+        yield made
+
+
+@contextmanager
+def cluster_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[LocalCluster]:
+    folder = ClusterFolder(tmp_path, "id", tuple(ClusterMember(name, "bookie", 0, 0) for name in names))
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bookie.toml").write_text("")
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     stand_in, real = tmp_path / "python", sys.executable
@@ -125,3 +138,30 @@ def test_the_last_words_are_looked_for_at_the_end_of_a_log_and_need_no_log(clust
         log.seek(0, os.SEEK_END)
         log.write(b"\nsaid its last\n")
     assert "bookie-1 did not start: said its last" in cluster.why_not_started(member)
+
+
+def test_the_others_serve_without_one_that_fails_and_one_that_is_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ready(cluster: LocalCluster, waiting: Mapping[int, RunningProcess]) -> dict[str, str]:
+        """The limit passes when two of three have answered, however quick the machine is."""
+        monkeypatch.setattr(local_processes, "START_TIMEOUT_S", 0.0)
+        waits = {one.member.name: pipe for pipe, one in waiting.items()}
+        assert all(select.select([waits[name]], [], [], LIMIT_S)[0] for name in ("bookie-1", "bookie-3"))
+        return await_ready(cluster, waiting)
+
+    await_ready = LocalCluster._await_ready
+    monkeypatch.setattr(LocalCluster, "_await_ready", ready)
+    with cluster_of(tmp_path, monkeypatch, "bookie-1", "bookie-2", "bookie-3") as cluster:
+        failing, late, _ = cluster.folder.members
+        cluster.folder.config_of(failing).write_text("# fail")
+        cluster.folder.config_of(late).write_text(f"# late {tmp_path / 'go'}")
+        cluster.start()
+        assert [bool(cluster.running[name].facts) for name in ("bookie-1", "bookie-2", "bookie-3")] == [False, False, True]
+        wait_until(lambda: [one.member.name for one in cluster.ended()] == ["bookie-1"], LIMIT_S, "it has failed")
+        (tmp_path / "go").touch()
+        wait_until(lambda: [one.member.name for one in cluster.newly_ready()] == ["bookie-2"], LIMIT_S, "the late one is ready")
+
+
+def test_a_start_fails_where_nothing_of_a_kind_serves(cluster: LocalCluster) -> None:
+    cluster.folder.config_of(cluster.folder.members[0]).write_text("# fail")
+    with pytest.raises(EnvironmentFault, match="bookie-1 did not start: said its last"):
+        cluster.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 
 from triplicate.cli.supervision.cluster_folder import ClusterFolder, ClusterMember
 from triplicate.cli.supervision.local_processes import RunningProcess
-from triplicate.cli.supervision.supervisor import FIRST_S, LONGEST_S, STEADY_S, Supervisor
+from triplicate.cli.supervision.supervisor import DUMP_S, FIRST_S, LONGEST_S, ROUNDS_MIN, SILENT_S, STEADY_S, Supervisor
 from triplicate.errors import EnvironmentFault
 
 MEMBER = ClusterMember("bookie-1", "bookie", 20_000, 20_001)
@@ -26,6 +27,7 @@ class Processes:
         self.folder = ClusterFolder(Path("/c"), "id", (MEMBER,))
         self.running: dict[str, RunningProcess] = {"bookie-1": self.process()}
         self.launched: list[float] = []
+        self.sent: list[signal.Signals] = []
         self.now = 0.0
         self.refusal: Exception | None = None
         self._ready: list[RunningProcess] = []
@@ -39,6 +41,10 @@ class Processes:
             raise self.refusal
         self.launched.append(self.now)
         self.running[name] = self.process()
+
+    def send(self, name: str, number: signal.Signals) -> None:
+        assert name in self.running
+        self.sent.append(number)
 
     def serves(self) -> None:
         self._ready.append(self.running["bookie-1"])
@@ -63,12 +69,25 @@ class Processes:
 class Play:
     """A supervisor over them, with the clock in the test's hand."""
 
-    def __init__(self, *, restart: bool = True) -> None:
+    def __init__(self, *, restart: bool = True, silence_limit_s: float | None = 60.0, served: bool = True) -> None:
         self.processes = Processes()
+        if not served:
+            self.processes.running["bookie-1"].facts = {}
         self.told: list[str] = []
         self.supervisor = Supervisor(
-            self.processes, restart=restart, report=self.told.append, now=lambda: self.processes.now, rng=random.Random(1)
+            self.processes,
+            restart=restart,
+            silence_limit_s=silence_limit_s,
+            report=self.told.append,
+            now=lambda: self.processes.now,
+            rng=random.Random(1),
         )
+
+    def be_silent(self, seconds: float) -> None:
+        """One unanswered round of probes each second."""
+        for _ in range(round(seconds)):
+            self.run(1.0)
+            self.supervisor.observe({"bookie-1": None})
 
     def go_on(self, seconds: float) -> Iterator[None]:
         end = self.processes.now + seconds
@@ -174,3 +193,66 @@ def test_without_restarts_an_end_is_reported_with_the_command_that_starts_it() -
     (line,) = play.told
     assert line.startswith("bookie-1 was killed by signal 9; the others continue. Its log: /c/bookie-1/log. ")
     assert line.endswith("Start it again: triplicate bookie --config /c/bookie-1/bookie.toml")
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_process_that_did_not_start_with_the_others_is_tried_again(*, restart: bool) -> None:
+    play = Play(restart=restart, served=False)
+    play.processes.ends(1)
+    play.run(2.0)
+    if restart:
+        assert play.told[0].startswith("bookie-1 did not start: no disk; next try in 0.")
+        assert play.processes.launched
+    else:
+        assert play.told == ["bookie-1 did not start: no disk. Start it again: triplicate bookie --config /c/bookie-1/bookie.toml"]
+        assert play.processes.launched == []
+
+
+def test_a_process_that_is_silent_for_long_is_reported_then_writes_its_stacks_and_is_killed() -> None:
+    play = Play()
+    play.be_silent(SILENT_S + 2)
+    (line,) = play.told
+    assert line.startswith("bookie-1 runs and has not answered for 10 s: it is stopped or overloaded, and is killed and started again if ")
+    assert line.endswith(" 60 s")
+    play.be_silent(30)
+    assert play.processes.sent == [], "slow is not dead"
+    while not play.processes.sent:
+        play.be_silent(1)
+        assert play.processes.now < 70
+    assert play.processes.sent[0] == signal.SIGUSR2
+    assert "bookie-1 has not answered for 60 s and is killed" in play.told[1]
+    play.run(DUMP_S)
+    assert set(play.processes.sent[1:]) == {signal.SIGKILL}
+    play.processes.ends(-9)
+    play.run_until_launched()
+    play.processes.sent.clear()
+    play.be_silent(SILENT_S + 2)
+    assert play.processes.sent == [], "the silence of another process under its name"
+
+
+def test_one_answer_ends_a_silence() -> None:
+    play = Play()
+    for _ in range(3):
+        play.be_silent(50)
+        play.supervisor.observe({"bookie-1": {}})
+    assert play.processes.sent == []
+    assert play.told[1::2] == 3 * ["bookie-1 answers again"]
+
+
+def test_a_supervisor_that_stood_still_itself_kills_nothing() -> None:
+    play = Play()
+    play.be_silent(1)
+    play.processes.now += 1000.0
+    play.be_silent(ROUNDS_MIN - 2)
+    assert play.processes.sent == []
+    play.be_silent(1)
+    assert play.processes.sent == [signal.SIGUSR2]
+
+
+@pytest.mark.parametrize(("restart", "limit_s"), [(False, 60.0), (True, None)])
+def test_a_silent_process_is_left_alone_where_that_is_wanted(*, restart: bool, limit_s: float | None) -> None:
+    play = Play(restart=restart, silence_limit_s=limit_s)
+    play.be_silent(200)
+    assert play.processes.sent == []
+    (line,) = play.told
+    assert line.endswith("it is stopped or overloaded, and is not restarted")
