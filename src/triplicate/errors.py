@@ -160,6 +160,10 @@ class BookieReadOnly(BookieError):
     """The bookie is read-only, usually because a disk is full."""
 
 
+class CopyUnreadable(BookieError):
+    """The bookie answered that it cannot read what it stores (an I/O error). Its copy counts as damaged, as in BookKeeper's checks."""
+
+
 class TooManyRequests(BookieError):
     """The bookie's queues are full. Slow down and try again."""
 

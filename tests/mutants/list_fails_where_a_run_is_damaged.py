@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.bookie.storage.ledger_storage import LedgerStorage, consecutive
+from triplicate.bookie.core.entry_log_format import consecutive
+from triplicate.bookie.storage.ledger_storage import LedgerStorage
 
 TESTS = [
     "tests/unit/bookie/storage/test_ledger_storage_damaged_runs.py::test_a_list_goes_on_past_a_damaged_run_and_has_what_was_stored_again",

@@ -1,5 +1,7 @@
 """Finds which entries of a ledger a bookie stores: by its list or, where it gives none, by reading them.
 
+A bookie whose files are damaged may be unable to make the list, and may still have readable copies.
+
 A bookie of Apache's with `DbLedgerStorage` cannot list entries, and does not answer the request (BookKeeper 4.14 to 4.18,
 `SingleDirectoryDbLedgerStorage.getListOfEntriesOfLedger`). Such a bookie is distinguished from one that hangs by its answers to reads. It
 is remembered for `UNLISTED_S`, so that only one request for a list in that time waits for its limit.
@@ -16,7 +18,7 @@ from typing import TypeVar
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.fragments import LedgerFragment
 from triplicate.client import BookieCopies
-from triplicate.errors import DigestMismatch, RequestTimeout
+from triplicate.errors import CopyUnreadable, DigestMismatch, RequestTimeout
 from triplicate.ledger import Availability, AvailabilityGroup, EntryCodec
 from triplicate.runtime import Clock, map_bounded, timeout_at
 
@@ -34,7 +36,7 @@ class StoredEntries:
 
     Args:
         present: the entries that the bookie lists or delivers; also damaged ones.
-        damaged: entries that were read and whose digest is wrong, ascending.
+        damaged: entries that were read and whose digest is wrong, or which the bookie cannot read, ascending.
         was_read: whether the entries were read, and not listed.
     """
 
@@ -85,7 +87,7 @@ class EntryFinder:
         return StoredEntries(listed) if listed is not None else await self._read(bookie_id, fragments)
 
     async def listed(self, bookie_id: str, entry_id: int) -> Availability | None:
-        """The entries that a bookie lists; None if it gives no lists and answers reads.
+        """The entries that a bookie lists; None if it cannot make the list, or gives none and answers reads.
 
         Args:
             entry_id: the entry that is read if the list is not answered. Whether the bookie has it makes no difference.
@@ -97,8 +99,10 @@ class EntryFinder:
             return None
         try:
             return await self._limited(self._copies.listed(self._codec.ledger_id, bookie_id))
+        except CopyUnreadable:
+            return None
         except (RequestTimeout, TimeoutError):
-            with suppress(DigestMismatch):
+            with suppress(DigestMismatch, CopyUnreadable):
                 await self._limited(self._copies.read(self._codec, entry_id, bookie_id))
         self._copies.remember_unlisted(bookie_id)
         return None
@@ -109,7 +113,7 @@ class EntryFinder:
         async def is_present(entry_id: int) -> bool:
             try:
                 body = await self._limited(self._copies.read(self._codec, entry_id, bookie_id))
-            except DigestMismatch:
+            except (DigestMismatch, CopyUnreadable):
                 damaged.append(entry_id)
                 return True
             if body is not None and self._pace is not None:

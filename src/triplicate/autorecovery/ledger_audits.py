@@ -19,7 +19,17 @@ from triplicate.autorecovery.ledger_check import LedgerChecker, bookies_to_mark,
 from triplicate.autorecovery.ledger_walk import walk_ledgers
 from triplicate.autorecovery.move_planner import MISPLACED, MovePlanner
 from triplicate.client import BookieCopies, Client
-from triplicate.errors import ArgumentError, BookieError, CorruptionError, DigestMismatch, FormatError, LedgerError, NoSuchLedger, PeerError
+from triplicate.errors import (
+    ArgumentError,
+    BookieError,
+    CopyUnreadable,
+    CorruptionError,
+    DigestMismatch,
+    FormatError,
+    LedgerError,
+    NoSuchLedger,
+    PeerError,
+)
 from triplicate.ledger import Adherence, EntryCodec, LedgerMetadata
 from triplicate.metadata import BookieServiceInfo
 from triplicate.runtime import map_bounded
@@ -226,7 +236,7 @@ class LedgerAudits:
             for entry_id in fragment.ends():
                 try:
                     is_absent = await requests.read(codec, entry_id, bookie_id) is None
-                except DigestMismatch:
+                except (DigestMismatch, CopyUnreadable):
                     is_absent = True
                     if not self._dry_run:
                         run = range(entry_id, entry_id + 1)

@@ -15,7 +15,7 @@ from triplicate.autorecovery.core.fragments import LedgerFragment, missing_runs
 from triplicate.autorecovery.core.ledger_copies import BookieAnswer, LedgerCopies, copies_of, expected_fragments
 from triplicate.autorecovery.entry_finder import EntryFinder, StoredEntries
 from triplicate.client import BookieCopies, Client
-from triplicate.errors import BookieError, DigestMismatch, FormatError, ProtocolError, Unauthorized
+from triplicate.errors import BookieError, CopyUnreadable, DigestMismatch, FormatError, ProtocolError, Unauthorized
 from triplicate.ledger import EntryCodec, LedgerMetadata
 from triplicate.runtime import map_bounded, sleep, timeout_at
 
@@ -146,7 +146,7 @@ class LedgerChecker:
             try:
                 async with timeout_at(clock.monotonic() + self._limit_s):
                     body = await requests.read(codec, entry_id, bookie_id)
-            except DigestMismatch:
+            except (DigestMismatch, CopyUnreadable):
                 return CopyState.BAD
             return CopyState.DENIED if body is None else CopyState.GOOD
 

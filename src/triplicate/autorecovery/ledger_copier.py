@@ -18,7 +18,7 @@ from triplicate.autorecovery.entry_finder import EntryFinder
 from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
 from triplicate.client import BookieCopies, CopyStream
 from triplicate.config import AutorecoverySettings
-from triplicate.errors import BookieError, BookieUnavailable, DigestMismatch, NoGoodCopy, RequestTimeout, TooManyRequests
+from triplicate.errors import BookieError, BookieUnavailable, CopyUnreadable, DigestMismatch, NoGoodCopy, RequestTimeout, TooManyRequests
 from triplicate.ledger import Availability, EntryCodec
 from triplicate.runtime import AdmissionWindow, TaskScope, fault_point, map_bounded
 
@@ -299,7 +299,7 @@ class LedgerCopier:
         for bookie_id in job.sources(entry_id, self._failing, turn):
             try:
                 body = await self._copies.read(self._codec, entry_id, bookie_id)
-            except DigestMismatch as error:
+            except (DigestMismatch, CopyUnreadable) as error:
                 self._note_bad_copy(bookie_id, entry_id)
                 answers.append(f"{bookie_id}: {error}")
             except BookieError as error:

@@ -14,7 +14,7 @@ from types import TracebackType
 from triplicate.client.connection.add_framing import AddFraming, V2AddFraming, V3AddFraming
 from triplicate.client.connection.bookie_channel import AddStream, InFlight
 from triplicate.client.connection.pool import ChannelPool
-from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
+from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, KINDS_OF_READS, error_for_status
 from triplicate.client.connection.single_request import send_request
 from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, ConnectionBroken, DigestMismatch, TriplicateError
@@ -61,8 +61,8 @@ class BookieCopies:
         """One complete entry, header and digest included, whose digest is right; None if the bookie denies the entry or its ledger.
 
         Raises:
-            DigestMismatch: the copy is damaged. BookieError: no usable answer, so it is unknown whether the bookie has the entry.
-            Unauthorized: the bookie requires authentication.
+            DigestMismatch, CopyUnreadable: the copy is damaged. BookieError: no usable answer, so it is unknown whether the bookie has the
+                entry. Unauthorized: the bookie requires authentication.
         """
         body = await self._body(codec.ledger_id, entry_id, bookie_id)
         if body is not None:
@@ -151,14 +151,15 @@ class BookieCopies:
         """The entries of a ledger that a bookie lists. Uses version 3 of the protocol.
 
         Raises:
-            BookieError: no usable answer. ProtocolError: the list cannot be decoded. Unauthorized: the bookie requires authentication.
+            CopyUnreadable: the bookie cannot make the list. BookieError: no usable answer. ProtocolError: the list cannot be decoded.
+            Unauthorized: the bookie requires authentication.
         """
         response = await send_request(self._pool.v3_channel(bookie_id), ListEntriesRequest(ledger_id), ListEntriesResponse)
         if response.status in EXPLICIT_NEGATIVES:
             return Availability(())
         if response.status is not Status.OK or response.availability is None:
             status = Status.IO_ERROR if response.status is Status.OK else response.status
-            raise error_for_status(status, bookie_id, ledger_id, "request for the entries")
+            raise error_for_status(status, bookie_id, ledger_id, "request for the entries", KINDS_OF_READS)
         return decode_availability(response.availability)
 
     async def fence(self, codec: EntryCodec, entry_id: int, bookie_id: str) -> None:
@@ -193,7 +194,7 @@ class BookieCopies:
             return None
         if response.status is not Status.OK or response.body is None:
             status = Status.IO_ERROR if response.status is Status.OK else response.status
-            raise error_for_status(status, bookie_id, ledger_id, f"read of entry {entry_id}")
+            raise error_for_status(status, bookie_id, ledger_id, f"read of entry {entry_id}", KINDS_OF_READS)
         return bytes(response.body)
 
     def _is_right(self, codec: EntryCodec, body: bytes, entry_id: int, bookie_id: str) -> bool:

@@ -9,7 +9,7 @@ from triplicate.autorecovery import CopiesOnBookie, LedgerChecker, LedgerCopies,
 from triplicate.client import Client
 from triplicate.config import ClientSettings
 from triplicate.ledger import DigestType
-from triplicate.wire import ListEntriesRequest, ReadRequest
+from triplicate.wire import ListEntriesRequest, ReadRequest, Status
 
 PATIENT = ClientSettings()
 """The time limits of the checks are tested, not those of requests."""
@@ -70,6 +70,24 @@ def test_a_flipped_bit_is_found_by_reading_only() -> None:
             copies = await LedgerChecker(client, ledger_id, 5.0, read=True).check()
             assert on(copies, "c").bad == (3,)
             assert await mark_copies(client, copies) == ("c",)
+
+    run(body())
+
+
+def test_copies_that_a_bookie_cannot_read_are_damaged_also_where_it_cannot_list_them() -> None:
+    async def body() -> None:
+        async with fake_cluster() as cluster, cluster.client(PATIENT) as client:
+            ledger_id = await closed_ledger(cluster, client)
+            cluster["c"].when(ReadRequest, Status.IO_ERROR, entry_id=3)
+            assert (await LedgerChecker(client, ledger_id, 5.0).check()).is_complete
+            copies = await LedgerChecker(client, ledger_id, 5.0, read=True).check()
+            assert (on(copies, "c").bad, on(copies, "c").silence) == ((3,), "")
+            cluster["c"].when(ListEntriesRequest, Status.IO_ERROR)
+            assert on(await LedgerChecker(client, ledger_id, 5.0).check(), "c").bad == (3,), "without a list, its copies are read"
+            assert await mark_copies(client, copies) == ("c",)
+            record = await cluster.metadata.damaged_copies.get(ledger_id)
+            assert record is not None
+            assert record.copies == {"c": (range(3, 4),)}
 
     run(body())
 

@@ -286,10 +286,10 @@ def test_fences_of_ever_new_ledgers_have_a_bound_while_no_flush_finds_space() ->
 
         rig.disk.before_operation = strike
         answers = [(await client.fence(codec(ledger_id))).status for ledger_id in range(100, 300)]
-        fenced = answers.index(Status.IO_ERROR)
+        fenced = answers.index(Status.TOO_MANY_REQUESTS)
         assert 90 <= fenced <= 100
         assert set(answers[:fenced]) == {Status.NO_ENTRY}
-        assert set(answers[fenced:]) == {Status.IO_ERROR}
+        assert set(answers[fenced:]) == {Status.TOO_MANY_REQUESTS}
         assert len(rig.bookie.storage.ledgers) <= 100
         # Those that are in memory are served as ever.
         assert (await client.fence(codec(100))).status is Status.NO_ENTRY

@@ -22,7 +22,7 @@ class BookieAnswer:
     denied: tuple[int, ...] = ()
     """Entries that it lists, and denies when they are read."""
     bad: tuple[int, ...] = ()
-    """Entries whose copy does not match its digest."""
+    """Entries whose copy does not match its digest, or which the bookie cannot read."""
     silence: str = ""
     """Why it gave no usable answer; empty if it answered."""
 

@@ -380,3 +380,18 @@ def split_entry(data: bytes, size: int, path: str, offset: int) -> bytes:
     if len(data) != SIZE.size + size or SIZE.unpack_from(data)[0] != size:
         raise CorruptionError(f"{path}: the entry at byte {offset} does not have the {size} bytes of the run's table")
     return data[SIZE.size :]
+
+
+def consecutive(entry_ids: Iterable[int]) -> list[range]:
+    """Ascending ids as maximal runs."""
+    found: list[range] = []
+    start = stop = -1
+    for entry_id in entry_ids:
+        if entry_id != stop:
+            if stop > start:
+                found.append(range(start, stop))
+            start = entry_id
+        stop = entry_id + 1
+    if stop > start:
+        found.append(range(start, stop))
+    return found

@@ -48,11 +48,11 @@ class FramePeer(AddPeer, Peer, Receiving, Protocol):
     def lack_right(self, right: str, request: str, count: int) -> None:
         """Called where requests are refused because the peer lacks a right."""
 
-    def load(self, ledger_id: int) -> bool:
+    def load(self, ledger_id: int) -> Status | None:
         """Load a ledger's state, and process the same frame again afterwards.
 
         Returns:
-            False if loading has just failed. Nothing is known about the ledger, so the answer is an I/O error, never "no ledger".
+            None; if loading has just failed, the status of the answer. Nothing is known about the ledger, so it is never "no ledger".
         """
 
 
@@ -159,8 +159,8 @@ class FrameProcessor:
                 handle = handles.get(ledger_id)
                 if handle is not None:
                     self._adds.admit(adds, dialect, handle)
-                elif not self._peer.load(ledger_id):
-                    self._adds.refuse(adds, dialect, Status.IO_ERROR)
+                elif (refusal := self._peer.load(ledger_id)) is not None:
+                    self._adds.refuse(adds, dialect, refusal)
                 else:
                     return
                 self._position = adds.end
@@ -241,9 +241,10 @@ class FrameProcessor:
                     return True
                 handle = LedgerHandle(ledger_id)
             if handle is None:
-                if self._peer.load(ledger_id):
+                refusal = self._peer.load(ledger_id)
+                if refusal is None:
                     return False
-                context.refuse(Status.IO_ERROR)
+                context.refuse(refusal)
                 return True
             context.handle = handle
         if isinstance(request, AddRequest):

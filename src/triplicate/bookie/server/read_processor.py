@@ -15,10 +15,10 @@ from heapq import merge
 from operator import attrgetter
 
 from triplicate.bookie.bookie_metrics import BookieMetrics
+from triplicate.bookie.core.entry_log_format import consecutive
 from triplicate.bookie.core.ledger_table import LedgerHandle
 from triplicate.bookie.server.read_throttle import ReadThrottle
 from triplicate.bookie.server.request_context import Peer, RequestContext
-from triplicate.bookie.storage.ledger_storage import consecutive
 from triplicate.bookie.storage.storage import Storage
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError

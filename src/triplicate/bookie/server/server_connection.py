@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -24,6 +25,7 @@ from triplicate.wire import (
     ReadResponse,
     Request,
     Response,
+    Status,
     WriteLacRequest,
 )
 
@@ -87,7 +89,7 @@ class ServerConnection(asyncio.Protocol):
         self.frame_since = 0.0
         self.holds: dict[str, None] = {}
         """Reasons why the connection is not read now."""
-        self._unreadable: int | None = None
+        self._not_loaded: tuple[int, Status] | None = None
         """The ledger whose state could not be read for the current frame."""
         self._share = ServedShare()
         self._frames = FrameProcessor(self, settings, requests, frames, self._share, host.trace)
@@ -292,30 +294,33 @@ class ServerConnection(asyncio.Protocol):
         else:
             self._release("reads wait")
 
-    def load(self, ledger_id: int) -> bool:
+    def load(self, ledger_id: int) -> Status | None:
         """Load a ledger's state. The connection then continues with the same frame, so its requests keep their order.
 
         Returns:
-            False if loading has just failed. Nothing is known about the ledger, so the answer is an I/O error, never "no ledger".
+            None; if loading has just failed, the status of the answer. Nothing is known about the ledger, so it is never "no ledger".
         """
-        if self._unreadable == ledger_id:
-            self._unreadable = None
-            return False
+        if self._not_loaded is not None and self._not_loaded[0] == ledger_id:
+            (_, status), self._not_loaded = self._not_loaded, None
+            return status
         self._hold("ledger is loaded")
         if self._scope.closing:
             # The bookie is stopping, and no task would continue with this frame.
             self.close()
-            return True
+            return None
         self._scope.spawn(self._load_and_go_on(ledger_id), name="load")
-        return True
+        return None
 
     async def _load_and_go_on(self, ledger_id: int) -> None:
         try:
             await self._requests.storage.load(ledger_id)
         except (CorruptionError, FormatError, OSError) as error:
-            self._metrics.damaged_reads.inc()
+            # Want of memory says nothing about the disks: an I/O error would count as a damaged copy.
+            crowded = isinstance(error, OSError) and error.errno == errno.ENOBUFS
+            if not crowded:
+                self._metrics.damaged_reads.inc()
             self._host.trace("bookie.ledger_unreadable", ledger_id=ledger_id, error=str(error))
-            self._unreadable = ledger_id
+            self._not_loaded = ledger_id, Status.TOO_MANY_REQUESTS if crowded else Status.IO_ERROR
         self._release("ledger is loaded")
 
     # Answers.

@@ -60,7 +60,7 @@ class Compactor:
         self._metrics = metrics
         self._on_full_disk = on_full_disk
         self._damaged: set[int] = set()
-        """Logs that could not be copied. They are skipped until the next start."""
+        """Logs that could not be copied. They are skipped until the next major round."""
         self.running_since_ms: int | None = None
         """When the present round began, milliseconds since the epoch; None: no round is under way."""
         self.last_report: CompactionReport | None = None
@@ -74,6 +74,9 @@ class Compactor:
         while True:
             await sleep_until(clock, min(minor, major))
             is_major = clock.monotonic() >= major
+            if is_major:
+                # Their entries may have been stored again meanwhile.
+                self._damaged.clear()
             threshold = settings.major_compaction_threshold if is_major else settings.compaction_threshold
             (self._metrics.major_compactions if is_major else self._metrics.minor_compactions).inc()
             try:
@@ -157,7 +160,7 @@ class Compactor:
             try:
                 copied, done = await storage.on_writer(storage.stored.copier.portion, min(PORTION_BYTES, rate))
             except CorruptionError as error:
-                # Damaged entries stay in place: a copy could not be read either, and a backup may restore them.
+                # Damaged entries stay in place until they are stored again: a copy could not be read either, and a backup may restore them.
                 self._damaged.add(log)
                 self._host.trace("bookie.compaction_met_damage", log=log, error=str(error))
                 return None

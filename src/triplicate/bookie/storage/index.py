@@ -380,6 +380,11 @@ class Index:
             )
             database.executemany("INSERT OR REPLACE INTO logs VALUES (?, ?)", list(sizes))
 
+    def forget_runs(self, log: int, runs: Iterable[BlockInfo]) -> None:
+        """Forget single runs of a log."""
+        rows = [(run.ledger_id, run.last, run.flush_number, log, run.offset) for run in runs]
+        self._change("DELETE FROM runs WHERE ledger = ? AND last = ? AND flush = ? AND log = ? AND offset = ?", rows)
+
     def remove_copies(self) -> None:
         """After a rebuild: of a run that stands in two logs, because of a crash before the old one was deleted, only the later copy
         counts.

@@ -6,7 +6,7 @@ only appended to, and the reader's worker deletes files, so no file vanishes dur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ from itertools import count, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from triplicate.bookie.core.entry_log_format import BlockInfo
+from triplicate.bookie.core.entry_log_format import BlockInfo, consecutive
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.ledger_data import LedgerData
 from triplicate.bookie.core.ledger_table import LedgerHandle, lac_of_entry
@@ -362,18 +362,3 @@ class LedgerStorage:
                 file.close()
                 self._disk.delete(path)
         return freed
-
-
-def consecutive(entry_ids: Iterable[int]) -> list[range]:
-    """Ascending ids as maximal runs."""
-    found: list[range] = []
-    start = stop = -1
-    for entry_id in entry_ids:
-        if entry_id != stop:
-            if stop > start:
-                found.append(range(start, stop))
-            start = entry_id
-        stop = entry_id + 1
-    if stop > start:
-        found.append(range(start, stop))
-    return found

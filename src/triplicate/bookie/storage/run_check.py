@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from triplicate.bookie.core.entry_log_format import BLOCK_HEADER_BYTES, SIZE, BlockInfo, EntryLogScanner, RunTable, decode_run_table
+from triplicate.bookie.core.entry_log_format import (
+    BLOCK_HEADER_BYTES,
+    SIZE,
+    BlockInfo,
+    EntryLogScanner,
+    RunTable,
+    consecutive,
+    decode_run_table,
+)
 from triplicate.bookie.core.scrub_state import Damage
 from triplicate.bookie.storage.index import Index
 from triplicate.errors import CorruptionError, FormatError
@@ -167,19 +175,8 @@ class RunCheck:
     def _report(self, run: BlockInfo, entry_ids: range, reason: str) -> None:
         """Record the entries of which no other copy counts, as ranges."""
         damaged = [entry_id for entry_id in entry_ids if self._counts(entry_id, run)]
-        for first, last in _ranges(damaged):
-            self._damage.append(Damage(run.ledger_id, first, last, self._log, reason))
-
-
-def _ranges(entry_ids: Sequence[int]) -> list[tuple[int, int]]:
-    """Ascending ids as (first, last) of consecutive ones."""
-    found: list[tuple[int, int]] = []
-    for entry_id in entry_ids:
-        if found and found[-1][1] == entry_id - 1:
-            found[-1] = found[-1][0], entry_id
-        else:
-            found.append((entry_id, entry_id))
-    return found
+        for ids in consecutive(damaged):
+            self._damage.append(Damage(run.ledger_id, ids.start, ids.stop - 1, self._log, reason))
 
 
 def copy_counts(disk: Disk, paths: dict[int, str], index: Index, log: int, run: BlockInfo, entry_id: int) -> bool:
@@ -191,23 +188,23 @@ def copy_counts(disk: Disk, paths: dict[int, str], index: Index, log: int, run: 
     for other_log, other in index.runs_holding(run.ledger_id, entry_id):
         if (other_log, other.offset) == (log, run.offset):
             return True
-        if _holds(disk, paths.get(other_log), other, entry_id):
+        if any(entry_id in ids for ids in ids_of(disk, paths.get(other_log), other)):
             return False
     # Moved by compaction, or deleted: the run is checked at its new place, or is of no concern.
     return False
 
 
-def _holds(disk: Disk, path: str | None, run: BlockInfo, entry_id: int) -> bool:
+def ids_of(disk: Disk, path: str | None, run: BlockInfo) -> list[range]:
+    """The ids of the entries that a run holds, as maximal ranges; none if its table is damaged, which its own check reports."""
     if run.count == run.last - run.first + 1:
-        return True
+        return [range(run.first, run.last + 1)]
     if path is None:
-        return False
+        return []
     try:
         file = disk.open(path, readonly=True)
         try:
-            return EntryLogScanner(file.pread, file.size(), path).run_table(run).find(entry_id) is not None
+            return consecutive(EntryLogScanner(file.pread, file.size(), path).run_table(run).ids)
         finally:
             file.close()
     except (CorruptionError, FormatError, OSError):
-        # That run is damaged itself, which its own check reports.
-        return False
+        return []

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from operator import attrgetter
 
 from triplicate.bookie.core.entry_log_format import BLOCK_HEADER_BYTES, BlockInfo, EntryLogScanner
 from triplicate.bookie.storage.entry_log_writer import EntryLogWriter
 from triplicate.bookie.storage.index import Index
+from triplicate.bookie.storage.run_check import ids_of
 from triplicate.errors import CorruptionError
 from triplicate.runtime import Disk, File, fault_point
 
@@ -48,6 +50,8 @@ class RunCopier:
         self._copy: _Copy | None = None
         self._moved: list[tuple[BlockInfo, int, int]] = []
         self._moved_bytes = 0
+        self._superseded: list[BlockInfo] = []
+        """Damaged runs that no read needs any more."""
 
     @property
     def busy(self) -> list[int]:
@@ -69,6 +73,8 @@ class RunCopier:
     def portion(self, size_bytes: int) -> tuple[int, bool]:
         """Copy about this many bytes more. Returns the number copied, and whether everything living in the log has moved.
 
+        A damaged run whose entries have all been stored again is forgotten.
+
         Raises:
             CorruptionError: the log is damaged. OSError. In both cases uncommitted copies are forgotten.
         """
@@ -82,7 +88,8 @@ class RunCopier:
                 file = file or self._disk.open(self._paths[self._log], readonly=True)
                 if self._copy is None:
                     copied += self._start(file)
-                copied += self._go_on(file, size_bytes - copied)
+                if self._copy is not None:
+                    copied += self._go_on(file, size_bytes - copied)
         except (OSError, CorruptionError) as error:
             self._drop(error if isinstance(error, OSError) else None)
             raise
@@ -110,7 +117,7 @@ class RunCopier:
         self._writer.abandon(error)
         self._page.clear()
         self._log, self._run, self._copy = 0, None, None
-        self._moved, self._moved_bytes = [], 0
+        self._moved, self._moved_bytes, self._superseded = [], 0, []
 
     def _ready(self) -> bool:
         """Whether there is a run to copy. Commits if a batch is full or nothing is left."""
@@ -125,12 +132,18 @@ class RunCopier:
         return self._run is not None
 
     def _start(self, file: File) -> int:
-        """Copy and check header and table of the current run; returns their size."""
+        """Check header and table of the current run, and begin its copy; returns their size."""
         run, self._run = self._run, None
         assert run is not None, "there is one"
         size = BLOCK_HEADER_BYTES + run.table_bytes
         head = file.pread(size, run.offset)
-        EntryLogScanner(lambda length, offset: head, file.size(), file.path).block(run.offset, run)
+        try:
+            EntryLogScanner(lambda length, offset: head, file.size(), file.path).block(run.offset, run)
+        except CorruptionError:
+            if not self._is_superseded(run):
+                raise
+            self._superseded.append(run)
+            return size
         log, place = self._writer.copy_of(run, head)
         self._copy = _Copy(run, log, place, run.body_offset)
         return size
@@ -159,3 +172,19 @@ class RunCopier:
             sizes = self._writer.sync()
             self._index.move_runs(self._log, self._moved, sizes.items())
             self._moved, self._moved_bytes = [], 0
+        if self._superseded:
+            self._index.forget_runs(self._log, self._superseded)
+            self._superseded = []
+
+    def _is_superseded(self, run: BlockInfo) -> bool:
+        """Whether newer runs hold as many entries in the range of a damaged run as it does. Reads take the newer copies."""
+        newer: list[range] = []
+        for log, other in self._index.runs_of(run.ledger_id):
+            if (other.flush_number, log, other.offset) > (run.flush_number, self._log, run.offset):
+                newer += ids_of(self._disk, self._paths.get(log), other)
+        held, end = 0, run.first
+        for ids in sorted(newer, key=attrgetter("start")):
+            start, stop = max(ids.start, end), min(ids.stop, run.last + 1)
+            held += max(0, stop - start)
+            end = max(end, stop)
+        return held >= run.count

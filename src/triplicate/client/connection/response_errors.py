@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from triplicate.errors import (
     BookieError,
     BookieReadOnly,
     BookieUnavailable,
     ConnectionBroken,
+    CopyUnreadable,
     EntryTooLarge,
     LedgerFenced,
     RequestTimeout,
@@ -23,7 +26,13 @@ SIZE_REFUSALS = (TOO_LARGE, Status.BAD_REQUEST)
 """Answers to an add that may mean that its frame exceeds the bookie's limit."""
 
 
-def error_for_status(status: Status, bookie_id: str, ledger_id: int, what: str) -> TriplicateError:
+KINDS: dict[Status, type[BookieError]] = {Status.READ_ONLY: BookieReadOnly, Status.TOO_MANY_REQUESTS: TooManyRequests}
+KINDS_OF_READS = {**KINDS, Status.IO_ERROR: CopyUnreadable}
+
+
+def error_for_status(
+    status: Status, bookie_id: str, ledger_id: int, what: str, kinds: Mapping[Status, type[BookieError]] = KINDS
+) -> TriplicateError:
     """The exception for a status other than OK.
 
     Args:
@@ -41,7 +50,6 @@ def error_for_status(status: Status, bookie_id: str, ledger_id: int, what: str) 
         )
         refused.ledger_id = ledger_id
         return refused
-    kinds: dict[Status, type[BookieError]] = {Status.READ_ONLY: BookieReadOnly, Status.TOO_MANY_REQUESTS: TooManyRequests}
     return bookie_error(kinds.get(status, BookieError), bookie_id, text)
 
 

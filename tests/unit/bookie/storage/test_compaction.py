@@ -180,6 +180,34 @@ def test_a_damaged_run_stays_where_it_is() -> None:
     run_rig(body, flush_interval_s=3600.0)
 
 
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_a_damaged_run_goes_when_all_of_its_entries_are_stored_again(lacking: int) -> None:
+    async def body(rig: Rig) -> None:
+        codecs = await fill(rig)
+        stored = rig.bookie.storage.stored
+        log, run = stored.index.runs_holding(KEPT, 20)[0]
+        name = stored._paths[log].rpartition("/")[2]
+        rig.disk.flip_bit(stored._paths[log], run.offset + 70)
+        client = await rig.connect()
+        for entry_id in range(run.first, run.last + 1 - lacking):
+            assert await client.add(codecs[KEPT], entry_id, payload(KEPT, entry_id), recovery=True) is Status.OK
+        await rig.bookie.storage.flush()
+        await rig.bookie.compact(0.8)
+        assert (name in logs(rig)) == (bool(lacking))
+        assert bool(rig.facts("bookie.compaction_met_damage")) == (bool(lacking))
+        if lacking:
+            assert (await client.read(KEPT, run.last)).status is Status.IO_ERROR, "its only copy may be restored from a backup"
+            return
+        await check(rig, codecs)
+        await rig.restart()
+        await check(rig, codecs)
+        lose_index(rig)
+        await rig.restart()
+        await check(rig, codecs, gone=False)
+
+    run_rig(body, flush_interval_s=3600.0)
+
+
 def crash_at(step: int, *, keep_unsynced: bool, rebuild: bool) -> bool:
     """Kill before one operation of a compaction; False when there are no more."""
     happened: list[str] = []
