@@ -6,6 +6,8 @@ The class names the origin: the caller (`UsageError`), a peer (`PeerError`), or 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 
 class TriplicateError(Exception):
     """The base class of all errors of Triplicate."""
@@ -317,6 +319,22 @@ class NotKept(ReplicaError, UsageError):
     """A point in the past of a database is no longer kept. The message names the oldest that is."""
 
 
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """The constraint that a row violates."""
+
+    sqlstate: str
+    table: str
+    """The table of the row."""
+    columns: tuple[str, ...]
+    """Those of the constraint; empty for a CHECK or an expression."""
+    constraint: str | None = None
+    other_table: str | None = None
+    """The table at the other end of a foreign key."""
+    is_referred: bool = False
+    """Whether the foreign key is the other table's, and its rows refer to this one."""
+
+
 class SqlError(TriplicateError):
     """An SQL error as a PostgreSQL client expects it.
 
@@ -329,6 +347,7 @@ class SqlError(TriplicateError):
 
     Attributes:
         context: the place in the client's data where the error was found, such as ``COPY t, line 7``; None outside of such data.
+        violation: the constraint that was violated, if it is one and is known.
     """
 
     def __init__(
@@ -341,6 +360,7 @@ class SqlError(TriplicateError):
         self.hint = hint
         self.position = position
         self.context: str | None = None
+        self.violation: Violation | None = None
 
 
 # Key-value stores.

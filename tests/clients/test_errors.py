@@ -49,6 +49,21 @@ CASES = [
 ]
 
 
+def test_a_broken_constraint_has_postgresql_s_fields(shared: Db, accounts: str) -> None:
+    expected = {
+        "INSERT INTO {t} VALUES (2, 'one', 1)": ("{t}_b_key", None),
+        "INSERT INTO {t} VALUES (2, NULL, 1)": (None, "b"),
+        "INSERT INTO {t} VALUES (2, 'two', 0)": ("{t}_c_check", None),
+    }
+    with shared.connect() as connection:
+        for statement, (constraint, column) in expected.items():
+            with pytest.raises(psycopg.errors.IntegrityError) as refused:
+                connection.execute(statement.format(t=accounts).encode())
+            found = refused.value.diag
+            assert (found.schema_name, found.table_name, found.column_name) == ("public", accounts, column)
+            assert found.constraint_name == (constraint.format(t=accounts) if constraint is not None else None)
+
+
 @pytest.mark.parametrize(("statement", "sqlstate"), CASES)
 def test_a_mistake_gets_postgresql_s_sqlstate_and_changes_nothing(shared: Db, accounts: str, statement: str, sqlstate: str) -> None:
     text = statement.format(t=accounts)

@@ -141,6 +141,6 @@ def test_copy_manager_copies_in_and_out(connection: Any, table: str, java: JavaG
     writer = java.jvm.java.io.StringWriter()
     assert manager.copyOut(f"COPY (SELECT id, t, d FROM {table} ORDER BY id) TO STDOUT", writer) == 2
     assert writer.toString() == "1\tone\t2024-01-01\n2\ttwo, three\t\\N\n"
-    with pytest.raises(Py4JJavaError, match="UNIQUE constraint failed"):
+    with pytest.raises(Py4JJavaError, match="duplicate key value violates unique constraint"):
         manager.copyIn(f"COPY {table} (id) FROM STDIN", java.jvm.java.io.StringReader("3\n1\n"))
     assert ask(connection, f"SELECT count(*) FROM {table}", lambda row: row.getInt(1)) == [2]

@@ -185,7 +185,7 @@ def test_schema_changes_belong_to_the_transaction(database: Db) -> None:
 def test_statements_of_one_simple_query_are_one_transaction(database: Db) -> None:
     answer = database.psql("-c", "CREATE TABLE t (a INTEGER PRIMARY KEY); INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)")
     assert answer.returncode == 1
-    assert "UNIQUE constraint failed: t.a" in answer.stderr
+    assert 'duplicate key value violates unique constraint "t_pkey"' in answer.stderr
     assert "no such table" in database.psql("-c", "SELECT * FROM t").stderr
     answer = database.psql("-c", "CREATE TABLE t (a INTEGER PRIMARY KEY); INSERT INTO t VALUES (1), (2); SELECT count(*) FROM t")
     assert answer.stdout == "2\n"

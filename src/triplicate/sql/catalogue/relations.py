@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
+from triplicate.sql.catalogue.constraint_names import check_names, column_names, foreign_key_name, index_name, key_name
 from triplicate.sql.catalogue.live_tables import LIVE_TABLES
 from triplicate.sql.catalogue.object_ids import object_ids
 from triplicate.sql.catalogue.role_relations import ADMINISTRATOR_OID, ROLE_TABLES, RoleCatalogue
 from triplicate.sql.catalogue.schema_facts import ColumnFacts, ForeignKeyFacts, IndexFacts, RelationFacts
-from triplicate.sql.catalogue.table_definitions import CheckConstraint, IndexDefinition
+from triplicate.sql.catalogue.table_definitions import IndexDefinition
 from triplicate.sql.catalogue.type_names import TYPES, declared_type, format_type
 from triplicate.sql.core.access_rights import NOTHING_STORED, AccessRights
 from triplicate.sql.core.interface import Row
@@ -151,8 +152,8 @@ class _Builder:
         self._rows = self.catalogue.rows
         names = [relation.name for relation in facts]
         self._rows.update(roles.rows(names))
-        indexes = [self._index_name(relation, index) for relation in facts for index in relation.indexes]
-        implicit = [self._key_name(relation) for relation in facts if relation.rowid_column is not None]
+        indexes = [index_name(relation, index) for relation in facts for index in relation.indexes]
+        implicit = [key_name(relation) for relation in facts if relation.rowid_column is not None]
         used = {*names, *indexes, *implicit}
         self._sequences = {relation.name: _sequence_name(relation, used) for relation in facts if relation.rowid_column is not None}
         self._oids = object_ids([*dict.fromkeys([*names, *indexes, *implicit, *self._sequences.values()])])
@@ -164,25 +165,11 @@ class _Builder:
         self.catalogue.relations = {name: self._oids[name] for name in self._oids}
         self.catalogue.names = {oid: _quoted(name) for name, oid in self._oids.items()}
 
-    @staticmethod
-    def _key_name(relation: RelationFacts) -> str:
-        return relation.definition.names.get(("p", tuple(name.lower() for name in relation.key)), f"{relation.name}_pkey")
-
     def _default(self, relation: RelationFacts, column: ColumnFacts) -> str | None:
         """The expression in pg_attrdef: a default, the expression of a generated column, or the sequence of a key."""
         if column.name == relation.rowid_column:
             return f"nextval('{_quoted(self._sequences[relation.name])}'::regclass)"
         return relation.definition.generated.get(column.name.lower()) if column.generated else column.default
-
-    def _index_name(self, relation: RelationFacts, index: IndexFacts) -> str:
-        """The name of an index. SQLite numbers the indexes of constraints; PostgreSQL names them after the constraint."""
-        if index.name and not index.name.startswith("sqlite_"):
-            return index.name
-        if index.origin == "pk":
-            return self._key_name(relation)
-        columns = _column_names(relation, index)
-        default = f"{relation.name}_{'_'.join(columns)}_key"
-        return relation.definition.names.get(("u", tuple(name.lower() for name in columns)), default)
 
     def add(self, relation: RelationFacts) -> None:
         oid = self._oids[relation.name]
@@ -259,11 +246,11 @@ class _Builder:
         self._rows["pg_depend"].append((pg_class, oid, 0, pg_class, table, column, "a"))
 
     def _add_index(self, relation: RelationFacts, index: IndexFacts) -> None:
-        name = self._index_name(relation, index)
+        name = index_name(relation, index)
         oid, table = self._oids[name], self._oids[relation.name]
         self._add_class(oid, name, "i", len(index.columns))
         numbers = [number for number, _ in index.columns]
-        columns = _column_names(relation, index)
+        columns = column_names(relation, index)
         expressions = index.definition.expressions
         texts = tuple(
             _quoted(columns[position]) if number else f"({expressions[position]})" if position < len(expressions) else "?"
@@ -328,7 +315,7 @@ class _Builder:
         if key is None or other is None:
             return {}
         referenced = [name.lower() for name in key.referenced or other.key]
-        unique = [_column_names(other, index) for index in other.indexes if index.unique and index.definition.predicate is None]
+        unique = [column_names(other, index) for index in other.indexes if index.unique and index.definition.predicate is None]
         for names in [list(other.key), *unique]:
             places = {name.lower(): place for place, name in enumerate(names, start=1)}
             if places.keys() == set(referenced):
@@ -338,8 +325,7 @@ class _Builder:
     def _add_foreign_key(self, relation: RelationFacts, key: ForeignKeyFacts, number: int) -> None:
         other = self._by_name.get(key.table.lower())
         referenced = key.referenced or (other.key if other is not None else ())
-        default = f"{relation.name}_{'_'.join(key.columns)}_fkey"
-        name = relation.definition.names.get(("f", tuple(column.lower() for column in key.columns)), default)
+        name = foreign_key_name(relation, key)
         target = other.name if other is not None else key.table
         text = f"FOREIGN KEY ({_listed(key.columns)}) REFERENCES {_quoted(target)}({_listed(referenced)})"
         for word, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete)):
@@ -347,7 +333,7 @@ class _Builder:
         self._add_constraint(relation, "f", name, key.columns, text, key=key, key_number=number)
 
     def _add_checks(self, relation: RelationFacts) -> None:
-        for name, check in _check_names(relation):
+        for name, check in check_names(relation):
             columns = (check.column,) if check.column is not None else ()
             self._add_constraint(relation, "c", name, columns, f"CHECK (({check.expression}))", expression=check.expression)
 
@@ -371,25 +357,12 @@ def _precision(oid: int) -> int | None:
     return _BITS.get(oid)
 
 
-def _check_names(relation: RelationFacts) -> list[tuple[str, CheckConstraint]]:
-    names: list[tuple[str, CheckConstraint]] = []
-    for index, check in enumerate(relation.definition.checks):
-        middle = f"_{check.column}" if check.column is not None else ""
-        default = f"{relation.name}{middle}_check{index if index and check.column is None else ''}"
-        names.append((check.name or default, check))
-    return names
-
-
 def _constraint_keys(relation: RelationFacts) -> list[tuple[str, tuple[str, ...]]]:
     keys: list[tuple[str, tuple[str, ...]]] = [("f", (str(number), *key.columns)) for number, key in enumerate(relation.foreign_keys)]
     if relation.key:
         keys.append(("p", relation.key))
-    keys += [("u", tuple(_column_names(relation, index))) for index in relation.indexes if index.origin == "u"]
-    return keys + [("c", (name,)) for name, _ in _check_names(relation)]
-
-
-def _column_names(relation: RelationFacts, index: IndexFacts) -> list[str]:
-    return [relation.columns[number - 1].name if number else "" for number, _ in index.columns]
+    keys += [("u", tuple(column_names(relation, index))) for index in relation.indexes if index.origin == "u"]
+    return keys + [("c", (name,)) for name, _ in check_names(relation)]
 
 
 def _number(relation: RelationFacts, column: str) -> int:

@@ -73,43 +73,52 @@ class RelationFacts:
 _RELATIONS = """
 select l.name, l.type, l.wr, s.sql from pragma_table_list l
 left join main.sqlite_schema s on s.name = l.name and s.type in ('table', 'view')
-where l.schema = 'main' and l.type in ('table', 'view', 'virtual') and l.name not like 'sqlite\\_%' escape '\\' order by l.name
+where l.schema = 'main' and l.type in ('table', 'view', 'virtual') and l.name not like 'sqlite\\_%' escape '\\'
+and (:only is null or lower(l.name) = :only) order by l.name
 """
 _COLUMNS = """
 select l.name, x.name, x.type, x."notnull", x.dflt_value, x.pk, x.hidden from pragma_table_list l join pragma_table_xinfo(l.name, 'main') x
-where l.schema = 'main' and l.type = 'table' and x.hidden <> 1 order by l.name, x.cid
+where l.schema = 'main' and l.type = 'table' and (:only is null or lower(l.name) = :only) and x.hidden <> 1 order by l.name, x.cid
 """
-_UNSURE = "select name from pragma_table_list where schema = 'main' and type in ('view', 'virtual')"
+_UNSURE = """
+select name from pragma_table_list where schema = 'main' and type in ('view', 'virtual') and (:only is null or lower(name) = :only)
+"""
 _COLUMNS_OF = """
 select ?1, name, type, "notnull", dflt_value, pk, hidden from pragma_table_xinfo(?1, 'main') where hidden <> 1 order by cid
 """
 _INDEXES = """
 select m.name, i.name, i."unique", i.origin, x.cid, x."desc", s.sql from main.sqlite_schema m join pragma_index_list(m.name, 'main') i
 join pragma_index_xinfo(i.name, 'main') x left join main.sqlite_schema s on s.type = 'index' and s.name = i.name
-where m.type = 'table' and x.key order by m.name, i.name, x.seqno
+where m.type = 'table' and (:only is null or lower(m.name) = :only) and x.key order by m.name, i.name, x.seqno
 """
 _FOREIGN_KEYS = """
 select m.name, f.id, f."table", f."from", f."to", f.on_update, f.on_delete from main.sqlite_schema m
-join pragma_foreign_key_list(m.name, 'main') f where m.type = 'table' order by m.name, f.id, f.seq
+join pragma_foreign_key_list(m.name, 'main') f where m.type = 'table' and (:only is null or lower(m.name) = :only)
+order by m.name, f.id, f.seq
 """
 
 
-def read_facts(connection: apsw.Connection) -> list[RelationFacts]:
-    """The users' tables and views in the order of their names, without Triplicate's and SQLite's own."""
+def read_facts(connection: apsw.Connection, only: str | None = None) -> list[RelationFacts]:
+    """The users' tables and views in the order of their names, without Triplicate's and SQLite's own.
+
+    Args:
+        only: the name of the only one, in any case; None for all.
+    """
+    chosen = {"only": None if only is None else only.lower()}
     relations: dict[str, RelationFacts] = {}
     without_rowid: set[str] = set()
-    for name, kind, without, sql in connection.execute(_RELATIONS):
+    for name, kind, without, sql in connection.execute(_RELATIONS, chosen):
         if not is_internal(str(name)):
             relations[str(name)] = RelationFacts(str(name), "v" if kind == "view" else "r", read_table(str(sql or "")))
             if without:
                 without_rowid.add(str(name))
-    _add_columns(relations, connection.execute(_COLUMNS))
-    for (name,) in connection.execute(_UNSURE).fetchall():
+    _add_columns(relations, connection.execute(_COLUMNS, chosen))
+    for (name,) in connection.execute(_UNSURE, chosen).fetchall():
         # SQLite fails for a view that it cannot compute. It has no columns here, and everything else has.
         with suppress(apsw.Error):
             _add_columns(relations, connection.execute(_COLUMNS_OF, (name,)).fetchall())
-    _add_indexes(relations, connection.execute(_INDEXES))
-    _add_foreign_keys(relations, connection.execute(_FOREIGN_KEYS))
+    _add_indexes(relations, connection.execute(_INDEXES, chosen))
+    _add_foreign_keys(relations, connection.execute(_FOREIGN_KEYS, chosen))
     for relation in relations.values():
         if any(index.definition.is_marked for index in relation.indexes):
             _mark_added_key(relation, key_index_of(connection, relation.name))

@@ -46,6 +46,7 @@ from triplicate.sql.executor.statement_batches import (
 from triplicate.sql.executor.statement_rights import StatementRights
 from triplicate.sql.executor.stored_access import StoredAccess
 from triplicate.sql.executor.transaction_functions import TransactionContext, TransactionIds
+from triplicate.sql.executor.violations import with_violation
 from triplicate.sql.storage.local_copies import is_damage
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch
 from triplicate.sql.storage.sqlite_schema import check_references, schema_digest
@@ -432,7 +433,7 @@ class WriterConnection:
             return SqlError("2200H", f"a serial or identity column has reached its maximum value, {2**63 - 1}")
         if isinstance(error, apsw.FullError | apsw.IOError) or (isinstance(error, apsw.Error) and is_damage(error)):
             self._local_fault = error
-        return from_sqlite(error, sql)
+        return with_violation(from_sqlite(error, sql), self._connection, sql or "")
 
     def _read_failure(self, error: Exception, sql: str | None) -> SqlError:
         failure = self._failure(error, sql)

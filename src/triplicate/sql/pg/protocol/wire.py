@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from triplicate.errors import FrameTooLarge, ProtocolError, SqlError
+from triplicate.errors import FrameTooLarge, ProtocolError, SqlError, Violation
 
 SSL_REQUEST = 80877103
 GSS_ENCRYPTION_REQUEST = 80877104
@@ -557,10 +557,23 @@ def error_response(error: SqlError, *, severity: str = "ERROR") -> bytes:
         fields.append(("P", str(error.position)))
     if error.context is not None:
         fields.append(("W", error.context))
+    if error.violation is not None:
+        fields += _fields_of(error.violation)
     if error.message in _ROUTINES:
         fields.append(("R", _ROUTINES[error.message]))
     body = b"".join(letter.encode() + _cstring(text) for letter, text in fields)
     return _message(b"E", body + b"\0")
+
+
+def _fields_of(violation: Violation) -> list[tuple[str, str]]:
+    """Schema, table, column and constraint. The table is the one with the constraint, which is the referring one for a foreign key."""
+    table = violation.other_table if violation.is_referred and violation.other_table is not None else violation.table
+    fields = [("s", "public"), ("t", table)]
+    if violation.constraint is not None:
+        fields.append(("n", violation.constraint))
+    else:
+        fields.append(("c", violation.columns[0]))
+    return fields
 
 
 def notification_response(channel: str, payload: str) -> bytes:
