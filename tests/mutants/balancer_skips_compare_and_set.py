@@ -11,13 +11,18 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from dataclasses import replace
 
     from triplicate.client import Client
-    from triplicate.metadata import SetData
+    from triplicate.metadata import SetData, TreeOperation
     from triplicate.metadata.core.tree import ANY_VERSION
     from triplicate.replica.placed_nodes import placement_change
     from triplicate.sql.hosting import balancer
+    from triplicate.sql.hosting.database_directory import DatabaseEntry, DatabaseInfo, encode_info
 
     def unchecked(client: Client, version: int) -> SetData:
         return replace(placement_change(client, version), version=ANY_VERSION)
 
     patch(balancer, "placement_change", unchecked)
-    patch(balancer, "SetData", lambda path, data, version: SetData(path, data))
+
+    def any_version(self: DatabaseEntry, info: DatabaseInfo) -> list[TreeOperation]:
+        return [SetData(self.node.path, encode_info(info))]
+
+    patch(DatabaseEntry, "change", any_version)

@@ -25,14 +25,14 @@ EXPECTED = tuple(
         # Triplicate's own nodes: made once, or once for each bookie, database node, log and database.
         r"/triplicate",
         r"/triplicate/[^/]+",
-        r"/triplicate/[^/]+/(clock|databases|dropped|incarnations|janitor|logs|nodes|placed-nodes|placement|stores|subscriptions)",
+        r"/triplicate/[^/]+/(clock|databases|dropped|drops|incarnations|janitor|logs|nodes|placed-nodes|placement|stores|subscriptions)",
         r"/triplicate/[^/]+/placed-nodes/[^/]+",
         r"/triplicate/[^/]+/incarnations/bookie-\d+",
         r"/triplicate/[^/]+/nodes/[^/]+",
         r"/triplicate/[^/]+/logs/[^/]+",
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|requests|snapshots|producers|id)",
         r"/triplicate/[^/]+/(databases|stores)/[^/]+",
-        r"/triplicate/[^/]+/(databases|stores)/[^/]+/candidates",
+        r"/triplicate/[^/]+/(databases|stores)/[^/]+/(candidates|id|id/[0-9a-f]{32})",
         # Checked by `find_unreferenced` against the lists of logs.
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|id)/[^/]+",
         # Folders of damaged copies, and of notes and progress of repairs; a bookie to be read-only; the table of locations.
@@ -81,7 +81,7 @@ async def find_unreferenced(client: Client, settings: LogClientSettings, applica
         pages, _ = await metadata.tree.children(own_paths.pages_path(metadata.own_root, name))
         referred = await logs._store.pages(name, head)
         found += _finding(f"pages of {name} that nothing refers to", [page for page in pages if int(page) not in referred])
-        ids, _ = await metadata.tree.children(own_paths.identities_path(metadata.own_root, name))
+        ids, _ = await metadata.tree.children(own_paths.identities_path(own_paths.log_path(metadata.own_root, name)))
         found += _finding(f"identities in {name}, which is {head.log_id}", [log_id for log_id in ids if log_id != head.log_id])
         publishers, _ = await metadata.tree.children(own_paths.publishers_path(metadata.own_root, name))
         strange = [publisher for publisher in publishers if own_paths.decode_name(publisher) not in applications]

@@ -33,11 +33,22 @@ from triplicate.metadata.ledger_store import LedgerIdIterator, LedgerStore, Vers
 from triplicate.metadata.lost_entries import may_have_lost_entries
 from triplicate.metadata.network_locations import LocationTable, NetworkLocations
 from triplicate.metadata.node_acls import AclReport, NodeAcls
+from triplicate.metadata.node_identity import (
+    IdentifiedNode,
+    create_identified,
+    creation,
+    ensure_node,
+    identity_check,
+    identity_nodes,
+    new_identity,
+    read_identified,
+)
 from triplicate.metadata.observed_absences import AbsenceRecord, ObservedAbsences
 from triplicate.metadata.read_only_requests import RequestChange
 from triplicate.metadata.repair_notes import RepairNote, RepairNotes
 from triplicate.metadata.repair_progress import RepairProgress
 from triplicate.metadata.service_uri import cluster_root, open_cluster, open_tree
+from triplicate.metadata.store_time import store_time_ms
 from triplicate.metadata.trash import Trash, TrashedLedger, TrashedLedgerStore
 from triplicate.metadata.underreplication import (
     HeldLock,
@@ -73,6 +84,7 @@ __all__ = [
     "FlatPaths",
     "HeldLock",
     "HierarchicalPaths",
+    "IdentifiedNode",
     "Incarnation",
     "Incarnations",
     "InjectedFault",
@@ -120,6 +132,8 @@ __all__ = [
     "check_bookie_id",
     "cluster_root",
     "copy_metadata",
+    "create_identified",
+    "creation",
     "decode_cookie",
     "decode_incarnation",
     "decode_layout",
@@ -128,13 +142,19 @@ __all__ = [
     "encode_incarnation",
     "encode_layout",
     "encode_service_info",
+    "ensure_node",
+    "identity_check",
+    "identity_nodes",
     "is_beside_leading_server",
     "is_bookie_id",
     "machine_of",
     "may_have_lost_entries",
+    "new_identity",
     "open_cluster",
     "open_tree",
     "own_paths",
+    "read_identified",
     "registered_bookie",
+    "store_time_ms",
     "underreplicated_path",
 ]

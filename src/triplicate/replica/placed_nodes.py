@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from triplicate.client import Client
 from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
-from triplicate.metadata import CreateNode, SetData, Tree, own_paths
+from triplicate.metadata import CreateNode, SetData, ensure_node, own_paths
 from triplicate.replica.core.placement import PlacedNode
 from triplicate.replica.node_registration import registered_nodes
 from triplicate.replica.replica_entries import names_beneath
@@ -102,7 +102,7 @@ async def ensure_node_entry(client: Client, name: str) -> None:
     if await tree.exists(path) is not None:
         return
     version = await placement_version(client)
-    await ensure_path(tree, own_paths.placed_nodes_path(client.metadata.own_root))
+    await ensure_node(tree, own_paths.placed_nodes_path(client.metadata.own_root))
     try:
         await tree.multi([placement_change(client, version), CreateNode(path, encode_entry(NodeEntry(name)))])
     except (NodeExists, BadVersion):
@@ -135,11 +135,3 @@ async def listed_nodes(client: Client) -> list[ListedNode]:
         entry = found[one.node_id].entry if one.node_id in found else NodeEntry(one.node_id)
         found[one.node_id] = ListedNode(entry, one.address or "unknown", one.knows_placement)
     return [found[name] for name in sorted(found)]
-
-
-async def ensure_path(tree: Tree, path: str) -> None:
-    """Make an empty node, unless there is one."""
-    try:
-        await tree.create(path, parents=True)
-    except NodeExists:
-        return

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, NodeExists, NoNode
 from triplicate.log import Logs, Purpose
-from triplicate.metadata import ANY_VERSION, DeleteNode, Tree, TreeOperation
+from triplicate.metadata import DeleteNode, IdentifiedNode, Tree, TreeOperation, create_identified
 
 LONGEST_LEASE_S = 60.0
 
@@ -28,12 +28,19 @@ async def names_beneath(tree: Tree, path: str) -> list[str]:
     return sorted(names)
 
 
-async def deletions_of(tree: Tree, path: str, version: int = ANY_VERSION) -> list[TreeOperation]:
-    """Deletions of a node with everything beneath it, children before their parents. The node must have the version."""
+async def deletions_of(tree: Tree, entry: IdentifiedNode) -> list[TreeOperation]:
+    """Deletions of an entry with everything beneath it, children before their parents.
+
+    They fail if it has changed since it was read. The nodes beneath may be of another entry by now, so the checks come first.
+    """
+    return [*entry.checks, *await _deletions_beneath(tree, entry.path), DeleteNode(entry.path, entry.version)]
+
+
+async def _deletions_beneath(tree: Tree, path: str) -> list[TreeOperation]:
     operations: list[TreeOperation] = []
     for name in await names_beneath(tree, path):
-        operations += await deletions_of(tree, f"{path}/{name}")
-    return [*operations, DeleteNode(path, version)]
+        operations += [*await _deletions_beneath(tree, f"{path}/{name}"), DeleteNode(f"{path}/{name}")]
+    return operations
 
 
 async def create_with_log(
@@ -67,7 +74,7 @@ async def create_with_log(
     await logs.require_bookies(log, settings or LogSettings())
     await logs.create(log, settings, purpose=purpose, key_id=key_id)
     try:
-        await tree.create(path, content, parents=True)
+        await create_identified(tree, path, content, logs.client.host)
     except NodeExists:
         data, _ = await tree.get(path)
         if data and is_own(data):

@@ -15,6 +15,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     async def of_any(self: HeadStore, name: str, log_id: str, *, afresh: bool = False) -> CheckVersion:
         await identity(self, name, log_id, afresh=afresh)
-        return CheckVersion(own_paths.identities_path(self.own_root, name))
+        return CheckVersion(own_paths.identities_path(self.path(name)))
 
     patch(HeadStore, "identity", of_any)

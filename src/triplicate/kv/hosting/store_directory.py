@@ -20,6 +20,7 @@ from triplicate.config.log_settings import LogSettings
 from triplicate.errors import (
     BadVersion,
     FormatError,
+    NodeExists,
     NoNode,
     NoSuchLog,
     NoSuchStore,
@@ -29,7 +30,7 @@ from triplicate.errors import (
 )
 from triplicate.kv.storage.copy_folder import ROCKS_FILE, store_folder
 from triplicate.log import Logs, Purpose, PurposeKind
-from triplicate.metadata import Tree, own_paths
+from triplicate.metadata import IdentifiedNode, Tree, own_paths, read_identified
 from triplicate.replica import (
     EVERYWHERE,
     Candidate,
@@ -85,10 +86,10 @@ class StoreInfo:
 
 
 class StoredInfo(NamedTuple):
-    """A store's node, and its version."""
+    """A store, and its node as it was read."""
 
     info: StoreInfo
-    version: int
+    node: IdentifiedNode
 
 
 def encode_info(info: StoreInfo) -> bytes:
@@ -209,8 +210,8 @@ async def drop_store(client: Client, name: str, logs: Logs | None = None) -> Sto
         if found is None or found.info.identity != info.identity:
             return info
         try:
-            await tree.multi(await deletions_of(tree, path, found.version))
-        except (NotEmpty, NoNode, BadVersion):
+            await tree.multi(await deletions_of(tree, found.node))
+        except (NotEmpty, NoNode, NodeExists, BadVersion):
             await sleep(clock, POLL_S)  # Candidates come and go.
     raise StoreUnavailable(f"store {name!r} has no log any more, and its node in the metadata is changed all the time; drop it again")
 
@@ -255,16 +256,15 @@ class StoreDirectory:
 
 
 async def _mark_dropping(tree: Tree, path: str, name: str) -> StoreInfo:
+    meant: bytes | None = None
     for _ in range(ATTEMPTS):
         found = await _stored(tree, path)
-        if found is None:
-            break
-        dropping = replace(found.info, is_dropping=True)
+        if found is None or meant not in (None, found.info.identity):
+            break  # Another store that has the name by now is kept.
+        meant, dropping = found.info.identity, replace(found.info, is_dropping=True)
         try:
-            await tree.set(path, encode_info(dropping), found.version)
-        except NoNode:
-            break
-        except BadVersion:
+            await tree.multi(found.node.change(encode_info(dropping)))
+        except (NoNode, NodeExists, BadVersion):
             continue
         return dropping
     raise missing_store(name)
@@ -272,10 +272,10 @@ async def _mark_dropping(tree: Tree, path: str, name: str) -> StoreInfo:
 
 async def _stored(tree: Tree, path: str) -> StoredInfo | None:
     try:
-        data, stat = await tree.get(path)
+        node = await read_identified(tree, path)
     except NoNode:
         return None
-    return StoredInfo(decode_info(data), stat.version) if data else None
+    return StoredInfo(decode_info(node.data), node) if node.data else None
 
 
 def missing_store(name: str) -> NoSuchStore:

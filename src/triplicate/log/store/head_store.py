@@ -34,7 +34,19 @@ from triplicate.log.core.head import (
 )
 from triplicate.log.core.head_changes import DEFAULT_LIMITS, Change, PageLimits, all_segments, new_head, numbered, numbered_head
 from triplicate.log.store.ledger_ports import Cluster
-from triplicate.metadata import CheckVersion, CreateNode, DeleteNode, SetData, TreeOperation, Watch, own_paths
+from triplicate.metadata import (
+    CheckVersion,
+    CreateNode,
+    DeleteNode,
+    SetData,
+    TreeOperation,
+    Watch,
+    creation,
+    identity_check,
+    identity_nodes,
+    own_paths,
+    store_time_ms,
+)
 from triplicate.runtime import Backoff, Host, fault_point, sleep
 
 Result = TypeVar("Result")
@@ -149,8 +161,8 @@ class HeadStore:
         path = self.path(name)
         created_ms = self.host.clock.wall_us() // 1000
         head = new_head(self.token(), self.token(), settings, created_ms, purpose, key_id, first_offset=first_offset, epoch=epoch)
-        beside = f"{path}/pages", f"{path}/publishers", *self._identity_nodes(name, head.log_id)
-        operations: list[TreeOperation] = [CreateNode(path, encode_head(head)), *(CreateNode(node) for node in beside)]
+        beside = CreateNode(f"{path}/pages"), CreateNode(f"{path}/publishers")
+        operations = [*creation(path, encode_head(head), head.log_id), *beside]
         await self.persist(self._ensure_root)
 
         async def attempt() -> StoredHead:
@@ -166,9 +178,6 @@ class HeadStore:
 
         return await self.persist(attempt)
 
-    def _identity_nodes(self, name: str, log_id: str) -> tuple[str, str]:
-        return own_paths.identities_path(self.own_root, name), own_paths.identity_path(self.own_root, name, log_id)
-
     async def identity(self, name: str, log_id: str, *, afresh: bool = False) -> CheckVersion:
         """An operation that fails with NoNode unless the log of this id is there: another one of its name does not do.
 
@@ -181,26 +190,25 @@ class HeadStore:
         Raises:
             NoSuchLog: the log is gone, or another one has its name.
         """
-        _, path = self._identity_nodes(name, log_id)
         if afresh or log_id not in self._identified:
             await self.persist(lambda: self._identify(name, log_id))
             if len(self._identified) >= IDENTIFIED_MAXIMUM:
                 del self._identified[next(iter(self._identified))]
             self._identified[log_id] = None
-        return CheckVersion(path)
+        return identity_check(self.path(name), log_id)
 
     async def _identify(self, name: str, log_id: str) -> None:
         """Find the node of a log's identity, or make it."""
-        folder, path = self._identity_nodes(name, log_id)
+        path = self.path(name)
         backoff = self.backoff()
-        while await self.tree.exists(path) is None:
-            await self.tree.sync(self.path(name))
+        while await self.tree.exists(own_paths.identity_path(path, log_id)) is None:
+            await self.tree.sync(path)
             stored = await self._get(name)
             if stored.head.log_id != log_id:
                 raise replaced(name)
             # The folder has the same path for all logs of the name: where the next log of the name has it, it cannot be created.
             try:
-                await self.tree.multi([CheckVersion(self.path(name), stored.version), CreateNode(folder), CreateNode(path)])
+                await self.tree.multi([CheckVersion(path, stored.version), *identity_nodes(path, log_id)])
             except (NodeExists, NoNode, BadVersion):
                 if backoff.attempts >= self.settings.change_attempts:
                     raise
@@ -423,19 +431,7 @@ class HeadStore:
 
     async def now_ms(self) -> int:
         """The time of the metadata store, ms since the epoch, by which ages of nodes are measured."""
-        path = own_paths.clock_path(self.own_root)
-
-        async def attempt() -> int:
-            try:
-                return (await self.tree.set(path, b"")).mtime_ms
-            except NoNode:
-                try:
-                    await self.tree.create(path, parents=True)
-                except NodeExists:
-                    self.host.trace("log.clock_made", path=path)
-                return (await self.tree.set(path, b"")).mtime_ms
-
-        return await self.persist(attempt)
+        return await self.persist(lambda: store_time_ms(self.tree, self.own_root))
 
     async def sync(self) -> None:
         """Return when reads of logs include every change made before this call."""

@@ -245,8 +245,9 @@ async def _delete_nodes(store: HeadStore, name: str, log_id: str) -> None:
     Raises:
         NoSuchLog: the log is gone.
     """
-    head, identities = store.path(name), own_paths.identities_path(store.own_root, name)
-    last = [DeleteNode(path) for path in (own_paths.identity_path(store.own_root, name, log_id), identities, head)]
+    head = store.path(name)
+    identities = own_paths.identities_path(head)
+    last = [DeleteNode(path) for path in (own_paths.identity_path(head, log_id), identities, head)]
     backoff = store.backoff()
     while True:
         identity = await store.identity(name, log_id, afresh=True)

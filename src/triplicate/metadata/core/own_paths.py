@@ -61,14 +61,14 @@ def log_path(root: str, log: str) -> str:
     return f"{root}/logs/{check_name(log, 'log')}"
 
 
-def identities_path(root: str, log: str) -> str:
-    """Its one child is named after the id of the log."""
-    return f"{log_path(root, log)}/id"
+def identities_path(path: str) -> str:
+    """Its one child is named after the identity of the node at `path`. See `metadata.node_identity`."""
+    return f"{path}/id"
 
 
-def identity_path(root: str, log: str, log_id: str) -> str:
-    """There as long as the log of this id is."""
-    return f"{identities_path(root, log)}/{log_id}"
+def identity_path(path: str, identity: str) -> str:
+    """There as long as the node of this identity is."""
+    return f"{identities_path(path)}/{identity}"
 
 
 def pages_path(root: str, log: str) -> str:
@@ -149,6 +149,16 @@ def dropped_path(root: str) -> str:
 def dropped_database_path(root: str, identity: bytes) -> str:
     """The tombstone of one database."""
     return f"{root}/dropped/{identity.hex()}"
+
+
+def drops_path(root: str) -> str:
+    """Children: the identities of the drops of databases that have tombstones."""
+    return f"{root}/drops"
+
+
+def drop_path(root: str, drop: str) -> str:
+    """There as long as the tombstone of one drop is."""
+    return f"{root}/drops/{drop}"
 
 
 def backups_path(root: str, identity: bytes) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from triplicate.client import Client
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import BadVersion, NodeExists, NoNode, SessionExpired, SqlError, TriplicateError
-from triplicate.metadata import SetData, Watch, own_paths
+from triplicate.metadata import Watch, own_paths
 from triplicate.replica import (
     CopyChange,
     LeaderMove,
@@ -27,7 +27,6 @@ from triplicate.replica import (
     shortages,
 )
 from triplicate.runtime import Backoff, Host, Metrics, deadline_after, first_of, map_bounded, shielded, sleep, timeout_at
-from triplicate.sql.hosting.database_directory import encode_info
 from triplicate.sql.hosting.leader_moves import move_leader
 from triplicate.sql.hosting.placement_changes import StoredDatabase, stored_databases
 
@@ -198,15 +197,15 @@ class Balancer:
         stored = {one.placed.name: one for one in databases}
         for change in changes:
             one = stored[change.name]
-            info = replace(one.info, placement=replace(one.info.placement, nodes=change.nodes))
-            path = own_paths.database_path(self._client.metadata.own_root, change.name)
+            before = one.placed.placement
+            changed = one.entry.change(replace(one.entry.info, placement=replace(before, nodes=change.nodes)))
             try:
-                await self._tree.multi([placement_change(self._client, version), SetData(path, encode_info(info), one.version)])
-            except (BadVersion, NoNode):
+                await self._tree.multi([placement_change(self._client, version), *changed])
+            except (BadVersion, NoNode, NodeExists):
                 self._trace("node.placement_outdated", database=change.name)
                 return  # The change has woken this loop, which plans again.
             version += 1
-            self._trace("node.placement_changed", database=change.name, before=one.info.placement.nodes, nodes=change.nodes)
+            self._trace("node.placement_changed", database=change.name, before=before.nodes, nodes=change.nodes)
             if self._metrics is not None:
                 self._metrics.copies.inc()
 

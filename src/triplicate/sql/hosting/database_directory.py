@@ -12,9 +12,9 @@ from typing import Any
 
 from triplicate.client import Client
 from triplicate.config.log_settings import LogSettings
-from triplicate.errors import ArgumentError, BadVersion, FormatError, NoNode, SqlError
+from triplicate.errors import ArgumentError, BadVersion, FormatError, NodeExists, NoNode, SqlError
 from triplicate.log import Logs, Purpose, PurposeKind
-from triplicate.metadata import Tree, own_paths
+from triplicate.metadata import IdentifiedNode, Tree, TreeOperation, own_paths, read_identified
 from triplicate.replica import (
     EVERYWHERE,
     Candidate,
@@ -215,23 +215,49 @@ async def set_administrator(client: Client, name: str, administrator: Administra
     Raises:
         SqlError: 3D000, there is none; 40001, others change it all the time.
     """
-    path = own_paths.database_path(client.metadata.own_root, name)
-    tree: Tree = client.metadata.tree
+    meant: bytes | None = None
     for _ in range(ATTEMPTS):
+        stored = await read_stored(client, name, meant)
+        meant, info = stored.info.identity, replace(stored.info, administrator=administrator)
         try:
-            data, stat = await tree.get(path)
-            if not data:
-                break
-            info = replace(decode_info(data), administrator=administrator)
-            await tree.set(path, encode_info(info), stat.version)
-        except NoNode:
-            break
-        except BadVersion:
+            await client.metadata.tree.multi(stored.change(info))
+        except (BadVersion, NoNode, NodeExists):
             continue
         return info
-    else:
-        raise SqlError("40001", f'the entry of database "{name}" in the metadata was changed at the same time; try again')
-    raise _no_such_database(name)
+    raise SqlError("40001", f'the entry of database "{name}" in the metadata was changed at the same time; try again')
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseEntry:
+    """The entry of a database, as it is stored."""
+
+    info: DatabaseInfo
+    node: IdentifiedNode
+
+    def change(self, info: DatabaseInfo) -> list[TreeOperation]:
+        """The operations of a change. They fail with BadVersion, NoNode or NodeExists if the entry is not the same any more."""
+        return self.node.change(encode_info(info))
+
+
+async def read_stored(client: Client, name: str, meant: bytes | None = None) -> DatabaseEntry:
+    """The entry of a database, for a change of it.
+
+    Args:
+        meant: the identity of the database for which the change was begun; None when it begins.
+
+    Raises:
+        SqlError: 3D000, there is none of this name and identity.
+    """
+    try:
+        node = await read_identified(client.metadata.tree, own_paths.database_path(client.metadata.own_root, name))
+    except NoNode:
+        raise _no_such_database(name) from None
+    if not node.data:
+        raise _no_such_database(name)
+    stored = DatabaseEntry(decode_info(node.data), node)
+    if meant not in (None, stored.info.identity):
+        raise SqlError("3D000", f'database "{name}" was dropped meanwhile, and another one of this name was created, which is kept')
+    return stored
 
 
 def _no_such_database(name: str) -> SqlError:

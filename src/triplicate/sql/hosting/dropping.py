@@ -4,6 +4,10 @@ A drop deletes the database's node, with the candidates and the leader's node be
 transaction: ``/triplicate/<INSTANCEID>/dropped/<database id>``, JSON with ``v`` (1), ``state`` (``dropped``, or ``purging`` once the log is
 being deleted) and ``record``, the content of the deleted node. The log stays until the tombstone is old enough, by the metadata
 store's own clock; until then an undelete writes the node again.
+
+Identities of nodes (`metadata.node_identity`) distinguish a database from the next one of its name, and from itself after a rename and
+back. A tombstone has the field ``drop``: the name of an empty node, ``/triplicate/<INSTANCEID>/drops/<drop>``, that exists as long as it,
+and distinguishes two drops of one database. Tombstones of earlier releases have none.
 """
 
 from __future__ import annotations
@@ -11,7 +15,6 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from triplicate.client import Client
 from triplicate.errors import (
@@ -27,10 +30,22 @@ from triplicate.errors import (
     TriplicateError,
 )
 from triplicate.log import Logs
-from triplicate.metadata import CreateNode, DeleteNode, Tree, TreeOperation, own_paths
+from triplicate.metadata import (
+    CheckVersion,
+    CreateNode,
+    DeleteNode,
+    SetData,
+    Tree,
+    TreeOperation,
+    creation,
+    ensure_node,
+    new_identity,
+    own_paths,
+    store_time_ms,
+)
 from triplicate.replica import deletions_of, names_beneath
 from triplicate.runtime import Backoff, Host, sleep
-from triplicate.sql.hosting.database_directory import DatabaseInfo, decode_info, encode_info, log_purpose
+from triplicate.sql.hosting.database_directory import DatabaseEntry, DatabaseInfo, decode_info, encode_info, log_purpose, read_stored
 from triplicate.sql.hosting.recorded_backups import forget_backups
 
 FORMAT = 1
@@ -53,10 +68,13 @@ class DroppedDatabase:
     version: int
     """Version of the tombstone."""
     state: str = DROPPED
+    drop: str = ""
+    """Identity of the drop; empty if an earlier release has dropped it."""
 
 
-def encode_tombstone(record: str, state: str) -> bytes:
-    return json.dumps({"v": FORMAT, "state": state, "record": record}, sort_keys=True, separators=(",", ":")).encode()
+def encode_tombstone(record: str, state: str, drop: str = "") -> bytes:
+    fields = {"v": FORMAT, "state": state, "record": record} | ({"drop": drop} if drop else {})
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
 def decode_tombstone(data: bytes, dropped_ms: int, version: int) -> DroppedDatabase:
@@ -65,10 +83,10 @@ def decode_tombstone(data: bytes, dropped_ms: int, version: int) -> DroppedDatab
         fields = json.loads(data)
         if fields["v"] != FORMAT:
             raise ValueError(f"version {fields['v']}; this release knows {FORMAT}")
-        record, state = str(fields["record"]), str(fields["state"])
+        record, state, drop = str(fields["record"]), str(fields["state"]), str(fields.get("drop", ""))
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"the tombstone of a database cannot be read: {error}") from error
-    return DroppedDatabase(decode_info(record.encode()), record, dropped_ms, version, state)
+    return DroppedDatabase(decode_info(record.encode()), record, dropped_ms, version, state, drop)
 
 
 async def drop_database(client: Client, name: str) -> DatabaseInfo:
@@ -77,20 +95,14 @@ async def drop_database(client: Client, name: str) -> DatabaseInfo:
     Raises:
         SqlError: 3D000, there is none.
     """
-    root = client.metadata.own_root
-    path = own_paths.database_path(root, name)
-    tree: Tree = client.metadata.tree
     meant: bytes | None = None
 
     async def attempt() -> DatabaseInfo:
         nonlocal meant
-        found = await _found(tree, path, name)
-        info = found.info
-        meant = meant or info.identity
-        if info.identity != meant:
-            raise SqlError("3D000", f'database "{name}" was dropped meanwhile, and another one of this name was created, which is kept')
-        await tree.multi(await _drop(tree, root, path, found))
-        return info
+        found = await read_stored(client, name, meant)
+        meant = found.info.identity
+        await client.metadata.tree.multi(await _drop(client, found))
+        return found.info
 
     return await _repeated(client.host, attempt)
 
@@ -106,16 +118,15 @@ async def replace_database(client: Client, info: DatabaseInfo, meant: bytes) -> 
     Raises:
         SqlError: 3D000, there is none of this name and identity.
     """
-    root, tree = client.metadata.own_root, client.metadata.tree
-    path = own_paths.database_path(root, info.name)
 
     async def attempt() -> DatabaseInfo:
-        found = await _found(tree, path, info.name)
+        found = await read_stored(client, info.name)
         if found.info.identity == info.identity:
             return info  # An earlier attempt was applied.
         if found.info.identity != meant:
             raise SqlError("3D000", f'database "{info.name}" was replaced by another one meanwhile, which is kept')
-        await tree.multi([*await _drop(tree, root, path, found), CreateNode(path, encode_info(info))])
+        created = creation(found.node.path, encode_info(info), new_identity(client.host))
+        await client.metadata.tree.multi([*await _drop(client, found), *created])
         return info
 
     return await _repeated(client.host, attempt)
@@ -127,15 +138,16 @@ async def rename_database(client: Client, name: str, new_name: str) -> DatabaseI
     Raises:
         SqlError: 3D000, there is none; 42P04, the new name is in use. ArgumentError: it is no valid name.
     """
-    root = client.metadata.own_root
-    path, new_path = own_paths.database_path(root, name), own_paths.database_path(root, new_name)
-    tree: Tree = client.metadata.tree
+    tree, new_path = client.metadata.tree, own_paths.database_path(client.metadata.own_root, new_name)
+    meant: bytes | None = None
 
     async def attempt() -> DatabaseInfo:
-        found = await _found(tree, path, name)
-        renamed = replace(found.info, name=new_name)
+        nonlocal meant
+        found = await read_stored(client, name, meant)
+        meant, renamed = found.info.identity, replace(found.info, name=new_name)
         await _require_free(tree, new_path, new_name)
-        await tree.multi([CreateNode(new_path, encode_info(renamed)), *await deletions_of(tree, path, found.version)])
+        created = creation(new_path, encode_info(renamed), new_identity(client.host))
+        await tree.multi([*created, *await deletions_of(tree, found.node)])
         return renamed
 
     return await _repeated(client.host, attempt)
@@ -175,9 +187,8 @@ async def undelete_database(client: Client, name: str) -> DatabaseInfo:
             )
         await _require_free(tree, path, name)
         one = dropped[0]
-        await tree.multi(
-            [DeleteNode(own_paths.dropped_database_path(root, one.info.identity), one.version), CreateNode(path, one.record.encode())]
-        )
+        created = creation(path, one.record.encode(), new_identity(client.host))
+        await tree.multi([*_end_of_tombstone(root, one), *created])
         return one.info
 
     return await _repeated(client.host, attempt)
@@ -195,24 +206,25 @@ async def purge_dropped(client: Client, logs: Logs, keep_s: float) -> list[Datab
         SessionExpired: the metadata tree was closed. TriplicateError: a log could not be deleted. The first such error is raised after all
         other logs have been tried.
     """
-    tree: Tree = client.metadata.tree
+    tree, root = client.metadata.tree, client.metadata.own_root
     purged, failures = list[DatabaseInfo](), list[TriplicateError]()
-    for one in await dropped_databases(client):
-        path = own_paths.dropped_database_path(client.metadata.own_root, one.info.identity)
+    dropped = await dropped_databases(client)
+    now_ms = await store_time_ms(tree, root) if dropped else 0
+    for one in dropped:
+        if one.state != PURGING and now_ms - one.dropped_ms < keep_s * 1000:
+            continue
         try:
-            # A write returns the store's time, so that its clock is compared with itself alone.
-            stat = await tree.set(path, encode_tombstone(one.record, one.state), one.version)
             if one.state != PURGING:
-                if stat.mtime_ms - stat.ctime_ms < keep_s * 1000:
-                    continue
                 # From here on an undelete refuses it.
-                stat = await tree.set(path, encode_tombstone(one.record, PURGING), stat.version)
+                begun = SetData(_tombstone(root, one), encode_tombstone(one.record, PURGING, one.drop), one.version)
+                await tree.multi([*_checks(root, one), begun])
+                one = replace(one, version=one.version + 1)
             try:
                 await logs.acting_for(log_purpose(one.info)).delete(one.info.log, force=True)
             except NoSuchLog:
                 client.host.trace("sql.log_already_deleted", database=one.info.name, log=one.info.log)
             await forget_backups(client, one.info.identity)
-            await tree.delete(path, stat.version)
+            await tree.multi(_end_of_tombstone(root, one))
         except (BadVersion, NoNode):
             continue  # Another node deletes it, or it was restored.
         except SessionExpired:
@@ -227,44 +239,36 @@ async def purge_dropped(client: Client, logs: Logs, keep_s: float) -> list[Datab
     return purged
 
 
-class _StoredDatabase(NamedTuple):
-    """The node of a database, as it is stored, and its version."""
-
-    record: str
-    info: DatabaseInfo
-    version: int
-
-
-async def _found(tree: Tree, path: str, name: str) -> _StoredDatabase:
-    try:
-        data, stat = await tree.get(path)
-    except NoNode:
-        data = b""
-    if not data:
-        raise SqlError("3D000", f'database "{name}" does not exist', hint="triplicate database list shows those that do.")
-    return _StoredDatabase(data.decode(), decode_info(data), stat.version)
-
-
-async def _drop(tree: Tree, root: str, path: str, found: _StoredDatabase) -> list[TreeOperation]:
+async def _drop(client: Client, found: DatabaseEntry) -> list[TreeOperation]:
     """The operations that drop a database and write its tombstone."""
+    tree, root = client.metadata.tree, client.metadata.own_root
     tombstone = own_paths.dropped_database_path(root, found.info.identity)
-    await _ensure(tree, own_paths.dropped_path(root))
+    drop = new_identity(client.host)
+    for folder in own_paths.dropped_path(root), own_paths.drops_path(root):
+        await ensure_node(tree, folder)
     # A tombstone beside a node is left from a drop of which the restore of an older store has undone a part.
     left = [DeleteNode(tombstone)] if await tree.exists(tombstone) is not None else []
-    return [*left, CreateNode(tombstone, encode_tombstone(found.record, DROPPED)), *await deletions_of(tree, path, found.version)]
+    written = CreateNode(tombstone, encode_tombstone(found.node.data.decode(), DROPPED, drop)), CreateNode(own_paths.drop_path(root, drop))
+    return [*left, *written, *await deletions_of(tree, found.node)]
+
+
+def _tombstone(root: str, dropped: DroppedDatabase) -> str:
+    return own_paths.dropped_database_path(root, dropped.info.identity)
+
+
+def _checks(root: str, dropped: DroppedDatabase) -> list[TreeOperation]:
+    """They fail with NoNode on the tombstone of another drop of the database."""
+    return [CheckVersion(own_paths.drop_path(root, dropped.drop))] if dropped.drop else []
+
+
+def _end_of_tombstone(root: str, dropped: DroppedDatabase) -> list[TreeOperation]:
+    drop = [DeleteNode(own_paths.drop_path(root, dropped.drop))] if dropped.drop else []
+    return [*drop, DeleteNode(_tombstone(root, dropped), dropped.version)]
 
 
 async def _require_free(tree: Tree, path: str, name: str) -> None:
     if await tree.exists(path) is not None:
         raise SqlError("42P04", f'database "{name}" already exists')
-
-
-async def _ensure(tree: Tree, path: str) -> None:
-    if await tree.exists(path) is None:
-        try:
-            await tree.create(path, parents=True)
-        except NodeExists:
-            return
 
 
 async def _repeated(host: Host, attempt: Callable[[], Awaitable[DatabaseInfo]]) -> DatabaseInfo:

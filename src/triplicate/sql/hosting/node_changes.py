@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from triplicate.client import Client
 from triplicate.errors import ArgumentError, BadVersion, NodeExists, NoNode, SqlError
-from triplicate.metadata import CreateNode, DeleteNode, SetData, TreeOperation, own_paths
+from triplicate.metadata import CreateNode, DeleteNode, SetData, TreeOperation, ensure_node, own_paths
 from triplicate.replica import (
     WEIGHT_MAX,
     ListedNode,
     NodeEntry,
     encode_entry,
-    ensure_path,
     listed_nodes,
     placement_change,
     placement_version,
@@ -60,7 +59,7 @@ async def change_node(
         own: TreeOperation = CreateNode(path, data) if stat is None else SetData(path, data, stat.version)
         try:
             if stat is None:
-                await ensure_path(tree, own_paths.placed_nodes_path(root))
+                await ensure_node(tree, own_paths.placed_nodes_path(root))
             await tree.multi([placement_change(client, version), own])
         except (BadVersion, NodeExists, NoNode):
             continue

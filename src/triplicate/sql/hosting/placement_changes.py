@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from triplicate.client import Client
-from triplicate.errors import ArgumentError, BadVersion, FormatError, NoNode, SqlError
-from triplicate.metadata import SetData, own_paths
+from triplicate.errors import ArgumentError, BadVersion, FormatError, NodeExists, NoNode, SqlError
+from triplicate.metadata import own_paths
 from triplicate.replica import (
     COPIES_MAX,
     EVERYWHERE,
@@ -25,7 +25,7 @@ from triplicate.replica import (
     shortages,
 )
 from triplicate.runtime import map_bounded
-from triplicate.sql.hosting.database_directory import DatabaseInfo, database_names, decode_info, encode_info, read_info
+from triplicate.sql.hosting.database_directory import DatabaseEntry, DatabaseInfo, database_names, read_stored
 from triplicate.sql.hosting.node_changes import ATTEMPTS, busy_placement, change_node, check_weight, no_such_node
 
 READS_AT_ONCE = 16
@@ -38,9 +38,7 @@ class StoredDatabase:
     """A database with its state and its entry."""
 
     placed: PlacedReplica
-    info: DatabaseInfo
-    version: int
-    """Of the entry."""
+    entry: DatabaseEntry
 
 
 async def stored_databases(client: Client) -> list[StoredDatabase]:
@@ -63,14 +61,13 @@ def expected_copies(info: DatabaseInfo, nodes: Sequence[ListedNode]) -> frozense
 async def _stored(client: Client, name: str) -> StoredDatabase | None:
     tree, path = client.metadata.tree, own_paths.database_path(client.metadata.own_root, name)
     try:
-        data, stat = await tree.get(path)
-        info = decode_info(data)
+        entry = await read_stored(client, name)
         leader = await leader_of(tree, path)
-    except (NoNode, FormatError):
+    except (SqlError, FormatError):
         return None
     served_on = frozenset(one.node_id for one in await candidates_of(tree, path) if one.serves)
-    placed = PlacedReplica(name, info.placement, "" if leader is None else leader.node_id, served_on)
-    return StoredDatabase(placed, info, stat.version)
+    placed = PlacedReplica(name, entry.info.placement, "" if leader is None else leader.node_id, served_on)
+    return StoredDatabase(placed, entry)
 
 
 def check_placement(placement: Placement) -> Placement:
@@ -90,18 +87,17 @@ async def alter_placement(client: Client, name: str, update: Callable[[Placement
         SqlError: 3D000, there is none; 42704, no such node; 55000, too few nodes are able to have the copies; 40001, others change it all
         the time. ArgumentError: the placement is not valid.
     """
+    meant: bytes | None = None
     for _ in range(ATTEMPTS):
         version = await placement_version(client)
         nodes = await listed_nodes(client)
-        await read_info(client, name)  # Raises 3D000 if there is none.
-        path = own_paths.database_path(client.metadata.own_root, name)
+        stored = await read_stored(client, name, meant)
+        meant, former = stored.info.identity, stored.info.placement
+        changed = replace(stored.info, placement=check_placement(_normal(update(former), nodes, former)))
+        _require_nodes(name, changed.placement, nodes)
         try:
-            data, stat = await client.metadata.tree.get(path)
-            info = decode_info(data)
-            changed = replace(info, placement=check_placement(_normal(update(info.placement), nodes, info.placement)))
-            _require_nodes(name, changed.placement, nodes)
-            await client.metadata.tree.multi([placement_change(client, version), SetData(path, encode_info(changed), stat.version)])
-        except (BadVersion, NoNode):
+            await client.metadata.tree.multi([placement_change(client, version), *stored.change(changed)])
+        except (BadVersion, NoNode, NodeExists):
             continue
         return changed
     raise busy_placement()

@@ -14,7 +14,7 @@ from triplicate.client import Client
 from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, LogReplaced, NodeExists, SqlError, TriplicateError
 from triplicate.log import CHUNK_BYTES, Logs, SnapshotHeader
-from triplicate.metadata import own_paths
+from triplicate.metadata import create_identified, own_paths
 from triplicate.runtime import Host, fault_point, shielded
 from triplicate.sql.backup.past_copy import DatabaseLog
 from triplicate.sql.backup.work_file import WorkFile, WorkFileState
@@ -184,7 +184,7 @@ async def _register(client: Client, info: DatabaseInfo, old: DatabaseInfo | None
         return
     path = own_paths.database_path(client.metadata.own_root, info.name)
     try:
-        await client.metadata.tree.create(path, encode_info(info), parents=True)
+        await create_identified(client.metadata.tree, path, encode_info(info), client.host)
     except NodeExists:
         # The creation may have been applied, the connection lost, and the creation repeated.
         if (await read_info(client, info.name)).identity != info.identity:

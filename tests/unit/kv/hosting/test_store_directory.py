@@ -12,7 +12,8 @@ from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, FormatError, NoSuchStore
 from triplicate.kv import StoreInfo, create_store, drop_store, read_store, store_names
 from triplicate.kv.hosting.store_directory import StoreDirectory, decode_info, encode_info
-from triplicate.metadata import own_paths
+from triplicate.metadata import own_paths, read_identified
+from triplicate.replica import deletions_of
 
 INFO = StoreInfo("basket", bytes(range(16)), "store.basket.00010203", 1_764_000_000_123, 750)
 TEXT = b'{"created":1764000000123,"id":"000102030405060708090a0b0c0d0e0f","lease":750,"log":"store.basket.00010203","name":"basket","v":1}'
@@ -56,7 +57,7 @@ def test_a_store_counts_as_dropped_once_its_mark_was_seen(tmp_path: Path) -> Non
         info = await read_store(admin, "s")
         assert await directory.read("s") == info
         data, _ = await admin.metadata.tree.get(path)
-        await admin.metadata.tree.delete(path)
+        await admin.metadata.tree.multi(await deletions_of(admin.metadata.tree, await read_identified(admin.metadata.tree, path)))
         assert await directory.read("s") is None
         assert not await directory.is_dropped(info), "older metadata may have been restored"
         await admin.metadata.tree.create(path, data.replace(b'"id"', b'"dropping":true,"id"'))

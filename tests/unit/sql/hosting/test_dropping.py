@@ -13,7 +13,7 @@ import pytest
 from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
 from triplicate.errors import ConnectionLost, CorruptionError, FormatError, NoNode, NoSuchLog, NotEmpty, SqlError
 from triplicate.log import LogSettings
-from triplicate.metadata import InjectedFault, TreeOperation, own_paths
+from triplicate.metadata import InjectedFault, TreeOperation, own_paths, read_identified
 from triplicate.replica import deletions_of
 from triplicate.sql import create_database, database_info, drop_database, dropped_databases, rename_database, undelete_database
 from triplicate.sql.hosting.dropping import decode_tombstone, encode_tombstone, purge_dropped
@@ -155,7 +155,7 @@ def test_a_database_whose_node_vanished_without_a_drop_leaves_its_copy(tmp_path:
         # As a store that was restored from an old backup lacks it.
         while await admin.metadata.tree.exists(path) is not None:
             with suppress(NoNode, NotEmpty):
-                await admin.metadata.tree.multi(await deletions_of(admin.metadata.tree, path))
+                await admin.metadata.tree.multi(await deletions_of(admin.metadata.tree, await read_identified(admin.metadata.tree, path)))
         await gone(cluster)
         assert (tmp_path / "n1" / "databases" / "db" / "main.db").exists()
 
