@@ -26,9 +26,6 @@ from triplicate.sql.pg.protocol.prepared_statements import (
     Portal,
     PreparedStatement,
     bind,
-    decide_types,
-    described_oids,
-    fix_columns,
     portal_of_shape,
     prepare_statement,
     row_description,
@@ -359,7 +356,7 @@ class Conversation:
             await self._portals.start(portal)
             plan = portal.statement.plan
             if plan.prepared is not None and plan.prepared.columns:
-                self._state.stream.write(row_description(plan, portal.column_oids or (), portal.formats()))
+                self._state.stream.write(row_description(plan, portal.formats()))
             await self._portals.execute(portal, 0, is_described=False)
         finally:
             await portal.close()
@@ -415,9 +412,8 @@ class Conversation:
         if isinstance(plan.command, ANSWERED_COMMANDS):
             state.stream.write(self._settings.description(plan.command))
             return
-        oids = described_oids(plan)
-        fix_columns(statement, oids)
-        state.stream.write(row_description(plan, oids, (0,) * len(oids)))
+        statement.is_fixed = True
+        state.stream.write(row_description(plan, (0,) * len(plan.column_oids)))
 
     async def _describe_portal(self, portal: Portal) -> None:
         plan, stream = portal.statement.plan, self._state.stream
@@ -427,11 +423,9 @@ class Conversation:
         if isinstance(plan.command, ANSWERED_COMMANDS):
             stream.write(self._settings.description(plan.command, portal.formats()))
             return
-        has_open_columns = None in plan.column_oids or isinstance(plan.command, AsOfQuery)
-        if plan.prepared is not None and plan.prepared.kind is StatementKind.READ and has_open_columns:
+        if isinstance(plan.command, AsOfQuery):
             await self._portals.start(portal)
-        decide_types(portal)
-        stream.write(row_description(portal.statement.plan, portal.column_oids or (), portal.formats()))
+        stream.write(row_description(portal.statement.plan, portal.formats()))
 
     async def _execute(self, message: wire.Execute) -> None:
         portal = self._state.portal(message.portal)

@@ -65,7 +65,7 @@ class CopyOut:
     async def _send(self, portal: Portal, options: CopyOptions) -> int:
         """Send the rows; returns their number."""
         state, stream = self._state, self._state.stream
-        plan, oids = portal.statement.plan, portal.column_oids or ()
+        plan, oids = portal.statement.plan, portal.statement.plan.column_oids
         names = shown_names(plan)
         is_change = plan.prepared is not None and plan.prepared.kind is StatementKind.WRITE
         is_binary = options.format is CopyFormat.BINARY

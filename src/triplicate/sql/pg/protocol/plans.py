@@ -59,8 +59,8 @@ class StatementPlan:
     prepared: Prepared | None
     """None for a session command (SET, SHOW, …) and for an empty statement."""
     parameter_oids: tuple[int, ...] = ()
-    column_oids: tuple[int | None, ...] = ()
-    """Types of the columns; None if only a value determines the type of an expression."""
+    column_oids: tuple[int, ...] = ()
+    """Types of the columns. A column of unknown type is text: the value in one row says nothing about those in others."""
     names: tuple[str, ...] = ()
     """The columns' names for the client; empty if they have the engine's names."""
     supplied: tuple[SuppliedParameter, ...] = ()
@@ -367,13 +367,13 @@ def _translated(command: ClientCommand, prepared: Prepared, translation: Transla
     columns, outputs = prepared.columns, translation.outputs
     if outputs is None or len(outputs) != len(columns):
         outputs = ()
-    oids: list[int | None] = []
+    oids: list[int] = []
     typmods: list[int] = []
     for index, column in enumerate(columns):
         translated = outputs[index][1] if outputs else None
         declared = types.oid_of_declared(column.declared_type) if column.declared_type else None
         # For UNION, INTERSECT and EXCEPT, SQLite reports the declared types of the first part.
-        oids.append(translated if translated is not None else declared)
+        oids.append(translated or declared or types.TEXT)
         typmods.append(types.typmod_of_declared(column.declared_type) if translated in (None, declared) else -1)
     scales = translation.scales if outputs and translation.scales else (None,) * len(columns)
     shown = [types.typmod_of_scale(scale) if typmod < 0 and scale else typmod for typmod, scale in zip(typmods, scales, strict=True)]
@@ -418,7 +418,7 @@ async def _plan_catalogue_query(
         given_oid = given_oids[number - 1] if number <= len(given_oids) else 0
         oids.append(given_oid or query.parameters.get(number, types.TEXT))
     result_oids: Sequence[int | None] = query.columns if len(query.columns) == len(prepared.columns) else [None] * len(prepared.columns)
-    columns = [column_oid(column) or oid for column, oid in zip(prepared.columns, result_oids, strict=True)]
+    columns = [column_oid(column) or oid or types.TEXT for column, oid in zip(prepared.columns, result_oids, strict=True)]
     supplied = tuple(
         SuppliedParameter(len(oids) + number, of_statement=False, oid=types.TEXT, precision=None, user=user)
         for number, user in enumerate(query.users, start=1)

@@ -20,7 +20,6 @@ from triplicate.sql.pg.protocol.prepared_statements import (
     Portal,
     check_rows,
     completion,
-    decide_types,
     engine_parameters,
     note_examined,
     update_plan,
@@ -68,7 +67,7 @@ class PortalRunner:
         self._watch = StatementWatch(state)
 
     async def start(self, portal: Portal) -> None:
-        """Start the portal's statement once, and fix the types of its columns by its first rows. Raises SqlError."""
+        """Start the portal's statement once, and fetch its first rows. Raises SqlError."""
         plan = portal.statement.plan
         prepared = plan.prepared
         if prepared is None or portal.cursor is not None:
@@ -152,7 +151,6 @@ class PortalRunner:
         portal.cursor = cursor
         portal.fetched = await cursor.fetch(FETCH_ROWS)
         portal.has_more = len(portal.fetched) == FETCH_ROWS
-        decide_types(portal)
 
     async def execute(self, portal: Portal, max_rows: int, *, is_described: bool) -> None:
         """Send up to `max_rows` rows (0: all) and the completion of the command.

@@ -14,7 +14,6 @@ from triplicate.sql.core.statement_statistics import StatementUse
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.plans import PlanCache, StatementPlan, cached_plan, plan_statement, split_query
 from triplicate.sql.pg.protocol.query_shapes import shape_of
-from triplicate.sql.pg.protocol.row_encoder import row_encoder
 from triplicate.sql.pg.protocol.transaction_time import TransactionTime
 from triplicate.sql.pg.syntax.as_of_clause import AsOfQuery
 from triplicate.sql.pg.values import types
@@ -52,11 +51,9 @@ class Portal:
     result_formats: tuple[int, ...]
     cursor: Cursor | None = None
     fetched: Sequence[Row] = ()
-    """Rows that were fetched to determine their types, and are not sent yet."""
+    """Rows that were fetched when it was started, and are not sent yet."""
     has_more: bool = True
     """Whether the cursor may have rows that are not fetched yet."""
-    column_oids: tuple[int, ...] | None = None
-    """Fixed when the portal or its statement is described, or at the first row; None before."""
     rows_sent: int = 0
     tag: str | None = None
     """The command tag, if it is not the statement's own."""
@@ -82,11 +79,7 @@ class Portal:
 
     def encode(self, rows: Sequence[Row]) -> bytes:
         """The DataRow messages of some rows of the result; see `RowEncoder`."""
-        plan = self.statement.plan
-        form = plan.result_form(self.result_formats)
-        if form.encoder is not None and (self.column_oids is None or self.column_oids is form.oids):
-            return form.encoder.encode(rows)
-        return row_encoder(_column_oids(self, rows), form.formats, plan.shown_typmods).encode(rows)
+        return self.statement.plan.result_form(self.result_formats).encoder.encode(rows)
 
 
 async def prepare_statement(
@@ -162,13 +155,13 @@ def check_shape(plan: StatementPlan, old: StatementPlan) -> StatementPlan:
         is_past = isinstance(plan.command, AsOfQuery)
         hint = "Write the point of AS OF as a constant." if is_past else "Prepare the statement again."
         raise SqlError("0A000", wire.CHANGED_RESULT, hint=hint)
-    return replace(plan, parameter_oids=old.parameter_oids, column_oids=old.column_oids, names=old.names, typmods=old.typmods)
+    return replace(plan, parameter_oids=old.parameter_oids, names=old.names, typmods=old.typmods)
 
 
 def _shape(plan: StatementPlan) -> tuple[object, ...]:
     """The properties of a plan that a client may know."""
     columns = plan.prepared.columns if plan.prepared is not None else ()
-    return _shown_names(plan, columns), described_oids(plan), plan.typmods
+    return _shown_names(plan, columns), plan.column_oids, plan.typmods
 
 
 def bind(
@@ -231,39 +224,6 @@ def engine_parameters(portal: Portal, time: TransactionTime, users: tuple[str, s
     return tuple([values[index] for index in plan.parameter_indexes])
 
 
-def fix_columns(statement: PreparedStatement, oids: tuple[int, ...]) -> None:
-    """Fix the types that the client has received in a description, even if only values would determine them."""
-    statement.is_fixed = True
-    if statement.plan.column_oids != oids:
-        statement.plan = replace(statement.plan, column_oids=oids)
-
-
-def described_oids(plan: StatementPlan) -> tuple[int, ...]:
-    """The columns' types in a description of the statement; text if they are undetermined."""
-    return tuple(oid if oid is not None else types.TEXT for oid in plan.column_oids)
-
-
-def decide_types(portal: Portal) -> None:
-    """Fix the portal's column types. An expression of unknown type gets the type of its value in the first row."""
-    if portal.column_oids is None:
-        form = portal.statement.plan.result_form(portal.result_formats)
-        portal.column_oids = form.oids if form.oids is not None else _column_oids(portal, portal.fetched)
-
-
-def _column_oids(portal: Portal, rows: Sequence[Row]) -> tuple[int, ...]:
-    if portal.column_oids is not None:
-        return portal.column_oids
-    known = portal.statement.plan.result_form(portal.result_formats).oids
-    if known is not None:
-        return known
-    first: Row = rows[0] if rows else ()
-    oids: list[int] = []
-    for index, oid in enumerate(portal.statement.plan.column_oids):
-        by_value = types.oid_of_value(first[index]) if first and oid is None else None
-        oids.append(oid if oid is not None else by_value if by_value is not None else types.TEXT)
-    return tuple(oids)
-
-
 def check_rows(portal: Portal, rows: Sequence[Row]) -> None:
     """Check, before a change is stored, that the rows that it returns can be sent. A later error would mean that the change had failed.
 
@@ -273,12 +233,12 @@ def check_rows(portal: Portal, rows: Sequence[Row]) -> None:
     portal.encode(rows)
 
 
-def row_description(plan: StatementPlan, oids: tuple[int, ...], formats: tuple[int, ...]) -> bytes:
+def row_description(plan: StatementPlan, formats: tuple[int, ...]) -> bytes:
     """RowDescription, or NoData for a statement without columns."""
     prepared = plan.prepared
     if prepared is None or not prepared.columns:
         return wire.NO_DATA
-    return _row_description(_shown_names(plan, prepared.columns), oids, plan.typmods, formats)
+    return _row_description(_shown_names(plan, prepared.columns), plan.column_oids, plan.typmods, formats)
 
 
 @lru_cache(maxsize=_SHAPES)

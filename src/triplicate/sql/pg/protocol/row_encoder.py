@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Row
@@ -59,26 +59,20 @@ class ResultForm(NamedTuple):
 
     formats: tuple[int, ...]
     """One per column: 0 text, 1 binary."""
-    oids: tuple[int, ...] | None
-    """Types of the columns; None where values determine some."""
-    encoder: RowEncoder | None
-    """None where `oids` is."""
+    encoder: RowEncoder
 
 
-def make_result_form(oids: tuple[int | None, ...], result_formats: tuple[int, ...], typmods: tuple[int, ...]) -> ResultForm:
+def make_result_form(oids: tuple[int, ...], result_formats: tuple[int, ...], typmods: tuple[int, ...]) -> ResultForm:
     """The form of results with these columns.
 
     Args:
-        oids: None for a type that values determine. result_formats: as in Bind. typmods: as for `RowEncoder`.
+        oids, typmods: as for `RowEncoder`. result_formats: as in Bind.
 
     Raises:
         SqlError: 08P01 for another number of formats than of columns.
     """
     formats = _formats_of_columns(result_formats, len(oids))
-    if None in oids:
-        return ResultForm(formats, None, None)
-    known = cast("tuple[int, ...]", oids)
-    return ResultForm(formats, known, row_encoder(known, formats, typmods))
+    return ResultForm(formats, row_encoder(oids, formats, typmods))
 
 
 def _formats_of_columns(formats: tuple[int, ...], count: int) -> tuple[int, ...]:

@@ -200,7 +200,7 @@ def test_a_cancel_after_a_change_has_been_stored_comes_too_late(monkeypatch: pyt
                 running.conversation.cancel()
             return cursor
 
-        await client.send(query("create table u(a)"))
+        await client.send(query("create table u(a int)"))
         monkeypatch.setattr(LocalSession, "start", cancelled)
         assert await client.send(query("insert into u values (1) returning a")) == ["T a:20", "D 1", "C INSERT 0 1", "Z I"]
         assert (await client.send(query("select a from u")))[-2:] == ["E ERROR 57014", "Z I"]
@@ -255,3 +255,20 @@ def test_a_defect_fails_its_statement_and_the_connection_goes_on(monkeypatch: py
 
     play(body)
     assert "KeyError: 'an error that nobody expects'" in caplog.text
+
+
+def test_no_row_decides_the_type_of_a_column() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table t(a); insert into t values (1), ('x'), (x'ff'), (2.5)"))
+        shown = ["T a:25", "D 1", "D x", "D 2.5", "C SELECT 3"]
+        assert await client.send(query("select a from t where typeof(a) <> 'blob' order by rowid")) == [*shown, "Z I"]
+        prepared = [
+            parse("select a from t where typeof(a) <> 'blob' order by rowid"),
+            bind(results=[1]),
+            describe(kind="P"),
+            execute(),
+            SYNC,
+        ]
+        assert await client.send(*prepared) == ["1", "2", *shown, "Z I"]
+
+    play(body)
