@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import apsw
 
 from triplicate.errors import SqlError
@@ -12,12 +10,12 @@ from triplicate.sql.backup.dump_expressions import is_text_type, without_plain_c
 from triplicate.sql.backup.dump_tables import DumpRefusal, described, folded_name
 from triplicate.sql.core.lexer import Statement, quote, statement_of
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
-from triplicate.sql.pg.ddl.parts import at, closing, past_words, refuse
+from triplicate.sql.pg.ddl.parts import at, past_words, refuse
 from triplicate.sql.pg.ddl.spans import spans_of
+from triplicate.sql.pg.rewrite.create_view import view_query
 from triplicate.sql.pg.rewrite.reserved_words import quote_reserved
-from triplicate.sql.pg.translate.render import OURS, TargetContext
-from triplicate.sql.pg.translate.translation import named_tables, translate
-from triplicate.sql.storage.sqlite_schema import columns_of
+from triplicate.sql.pg.translate.translation import named_tables
+from triplicate.sql.storage.sqlite_schema import columns_of, key_of
 
 _VIEW_HINT = "leave it out with `pg_dump --exclude-table={}`, and create it in other words later"
 
@@ -57,7 +55,7 @@ def make_views(connection: apsw.Connection, definitions: DumpDefinitions) -> lis
             view = waiting.pop(name)
             try:
                 _check_read(view, refused)
-                connection.execute(_view(connection, name, view.statement))
+                connection.execute(_view(connection, view.statement))
                 connection.execute(f"select * from {quote(name)} limit 0")
             except (SqlError, apsw.Error) as error:
                 refusals.append(_refused(view, f"view {name}", error, _VIEW_HINT.format(name)))
@@ -101,41 +99,22 @@ def _index(connection: apsw.Connection, statement: Statement) -> str:
     return text if spans is None else spans.rewrite(text, columns)
 
 
-def _view(connection: apsw.Connection, name: str, statement: Statement) -> str:
-    """CREATE VIEW with its query in SQLite's words. Raises SqlError: the query needs our functions, which a view cannot call."""
-    head, query = _view_parts(name, statement)
-    tables = [(one, columns_of(connection, one)) for one in named_tables(query)]
-    known = tuple((one, tuple(columns)) for one, columns in tables if columns is not None)
-    translation = translate(query, known, context=TargetContext.CONDITION)
-    if not translation.is_understood or translation.parameter_oids or translation.supplied:
+def _view(connection: apsw.Connection, statement: Statement) -> str:
+    """CREATE VIEW with its query in SQLite's words. Raises SqlError: SQLite cannot compute it."""
+    view = view_query(quote_reserved(statement))
+    if view is None:
+        raise refuse("this form of CREATE VIEW")
+    found = [(one, columns_of(connection, one)) for one in named_tables(view.query)]
+    tables = tuple((one, tuple(columns)) for one, columns in found if columns is not None)
+    stored = view.stored(tables, tuple((one, tuple(key_of(connection, one))) for one, _ in tables))
+    if stored is None:
         raise refuse("this query in a view")
-    needed = re.search(rf"\b{OURS}(\w+)", translation.sql)
-    if needed is not None:
-        raise refuse(f"{needed[1].replace('_', ' ')} in a view", "plain SQLite cannot compute it")
-    return f"{head}\n{translation.sql}"
-
-
-def _view_parts(name: str, statement: Statement) -> tuple[str, Statement]:
-    """(the beginning of CREATE VIEW, its query)"""
-    tokens = statement.tokens
-    index = past_words(tokens, 1, "OR", "REPLACE") + 2
-    index += 2 if at(tokens, index).text == "." else 0
-    listed = ""
-    if at(tokens, index).text == "(":
-        end = closing(tokens, index)
-        listed = statement.sql[tokens[index].start : tokens[end].end]
-        index = end + 1
-    if at(tokens, index).upper == "WITH":
-        raise refuse(f"{at(tokens, index + 2).text} of a view")
-    if at(tokens, index).upper != "AS" or index + 1 >= len(tokens):
-        raise SqlError("42601", f"syntax error at or near {at(tokens, index).text!r}")
-    if [token.upper for token in tokens[-2:]] == ["CHECK", "OPTION"]:
-        raise refuse("WITH CHECK OPTION of a view")
-    return f"CREATE VIEW {quote(name)}{listed} AS", quote_reserved(statement_of(statement.sql[tokens[index + 1].start :]))
+    return stored
 
 
 def _reads(statement: Statement) -> set[str]:
     try:
-        return set(named_tables(_view_parts("", statement)[1]))
+        view = view_query(quote_reserved(statement))
+        return set(named_tables(view.query)) if view is not None else set()
     except SqlError:
         return set()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import apsw
 
 from triplicate.sql.catalogue.table_definitions import IndexDefinition, TableDefinition, read_index, read_table
+from triplicate.sql.core.view_columns import shown_type, view_columns
 from triplicate.sql.storage.sqlite_schema import KeyIndex, is_internal, key_index_of
 
 
@@ -81,7 +82,8 @@ select l.name, x.name, x.type, x."notnull", x.dflt_value, x.pk, x.hidden from pr
 where l.schema = 'main' and l.type = 'table' and (:only is null or lower(l.name) = :only) and x.hidden <> 1 order by l.name, x.cid
 """
 _UNSURE = """
-select name from pragma_table_list where schema = 'main' and type in ('view', 'virtual') and (:only is null or lower(name) = :only)
+select l.name, s.sql from pragma_table_list l left join main.sqlite_schema s on s.name = l.name and s.type = 'view'
+where l.schema = 'main' and l.type in ('view', 'virtual') and (:only is null or lower(l.name) = :only)
 """
 _COLUMNS_OF = """
 select ?1, name, type, "notnull", dflt_value, pk, hidden from pragma_table_xinfo(?1, 'main') where hidden <> 1 order by cid
@@ -113,10 +115,11 @@ def read_facts(connection: apsw.Connection, only: str | None = None) -> list[Rel
             if without:
                 without_rowid.add(str(name))
     _add_columns(relations, connection.execute(_COLUMNS, chosen))
-    for (name,) in connection.execute(_UNSURE, chosen).fetchall():
+    for name, sql in connection.execute(_UNSURE, chosen).fetchall():
         # SQLite fails for a view that it cannot compute. It has no columns here, and everything else has.
         with suppress(apsw.Error):
             _add_columns(relations, connection.execute(_COLUMNS_OF, (name,)).fetchall())
+            _add_view_types(relations.get(str(name)), str(sql or ""))
     _add_indexes(relations, connection.execute(_INDEXES, chosen))
     _add_foreign_keys(relations, connection.execute(_FOREIGN_KEYS, chosen))
     for relation in relations.values():
@@ -141,6 +144,12 @@ def _add_columns(relations: dict[str, RelationFacts], rows: Iterable[tuple[objec
                     "s" if hidden in (2, 3) else "",
                 )
             )
+
+
+def _add_view_types(view: RelationFacts | None, sql: str) -> None:
+    if view is not None:
+        typed = view_columns(sql, [(column.name, column.declared) for column in view.columns])
+        view.columns = [replace(column, declared=shown_type(kept)) for column, (_, kept) in zip(view.columns, typed, strict=True)]
 
 
 def _add_indexes(relations: dict[str, RelationFacts], rows: Iterable[tuple[object, ...]]) -> None:

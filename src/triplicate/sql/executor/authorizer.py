@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from itertools import dropwhile, pairwise
 from typing import Any, NamedTuple
 
 import apsw
@@ -192,6 +193,7 @@ class Authorizer:
     def _examine(self, statement: Statement, words: list[str]) -> Prepared:
         """As `examine`, for one statement. Its tokens may be left out."""
         text = statement.sql
+        _refuse_ours(statement)
         facts: list[Any] = []
 
         def before_first_step(cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
@@ -436,3 +438,22 @@ def check_width(cursor: apsw.Cursor, prepared: Prepared) -> None:
         return
     if width != len(prepared.columns):
         raise SqlError("0A000", "cached plan must not change result type")
+
+
+def _refuse_ours(statement: Statement) -> None:
+    """Refuse the definition of a table or index that calls our functions.
+
+    Raises:
+        SqlError: 0A000. A follower, and plain SQLite, could not change the table.
+    """
+    if statement.first_word not in ("CREATE", "ALTER") or [token.upper for token in statement.tokens[1:2]] in (["VIEW"], ["TRIGGER"]):
+        return
+    # The name before the first bracket is that of the table or index itself.
+    inner = dropwhile(lambda pair: pair[0].text != "(", pairwise(statement.tokens))
+    for token, after in inner:
+        if after.text == "(" and token.kind in ("word", "quoted") and is_internal(identifier(token)):
+            raise SqlError(
+                "0A000",
+                f"{identifier(token)}() is not available in the definition of a table or index",
+                hint="Tools with plain SQLite must be able to change the table. Call it in a view or a statement.",
+            )

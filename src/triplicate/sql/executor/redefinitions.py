@@ -19,11 +19,13 @@ from triplicate.sql.catalogue.table_definitions import read_table
 from triplicate.sql.core.added_references import AddedReference, with_constraint
 from triplicate.sql.core.brackets import closing, items
 from triplicate.sql.core.lexer import Token, first_words, identifier, quote, sqlite_tokens
+from triplicate.sql.core.view_columns import has_types
 from triplicate.sql.storage.sqlite_file import full_image_tables
 
 _CLAUSES = {"CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE", "REFERENCES", "GENERATED", "AS", "ON"}
 
 ADD_FOREIGN_KEY = "ADD FOREIGN KEY"
+_TYPE = "ALTER COLUMN … TYPE"
 
 _CONSTANT = re.compile(r"[xX]'[^']*'|[+-]?\s*(?:0[xX][0-9a-fA-F]+|(?=[\d.])\d*\.?\d*(?:[eE][+-]?\d+)?)", re.ASCII)
 
@@ -67,7 +69,7 @@ def parse_redefinition(sql: str) -> UniqueIndex | Redefinition | None:
     column, rest = identifier(found[at]), words[at + 1 :]
     if rest[:1] == ["TYPE"] or rest[:3] == ["SET", "DATA", "TYPE"]:
         start = at + 1 + (1 if rest[0] == "TYPE" else 3)
-        return Redefinition(table, "ALTER COLUMN … TYPE", column, sql[found[start].start : found[-1].end])
+        return Redefinition(table, _TYPE, column, sql[found[start].start : found[-1].end])
     if rest == ["DROP", "DEFAULT"]:
         return Redefinition(table, "ALTER COLUMN … DROP DEFAULT", column)
     return None
@@ -97,6 +99,8 @@ def statements(connection: apsw.Connection, change: UniqueIndex | Redefinition) 
     if change.text is not None and change.action == ADD_FOREIGN_KEY and obstacle(connection, name, change.action) is not None:
         return [_added_to_rows(connection, name, created, change.text)]
     _require_empty(connection, name, change.action)
+    if change.action == _TYPE:
+        _refuse_types_of_views(connection, name, change.column)
     rest = connection.execute(
         "select sql from main.sqlite_schema where tbl_name = ? and type <> 'table' and sql is not null order by type <> 'index', name",
         (name,),
@@ -117,6 +121,18 @@ def _require_empty(connection: apsw.Connection, table: str, action: str) -> None
     found = obstacle(connection, table, action)
     if found is not None:
         raise found
+
+
+def _refuse_types_of_views(connection: apsw.Connection, table: str, column: str) -> None:
+    """Refuse another type of a column on which the types that a view keeps may depend. Raises SqlError 0A000."""
+    for name, sql in connection.execute("select name, sql from main.sqlite_schema where type = 'view' order by name"):
+        names = {identifier(token).lower() for token in sqlite_tokens(str(sql)) if token.kind in ("word", "quoted")}
+        if has_types(str(sql)) and {table.lower(), column.lower()} <= names:
+            raise SqlError(
+                "0A000",
+                f'cannot alter type of a column used by a view: view "{name}" uses {column}',
+                hint="Drop the view, and create it again afterwards.",
+            )
 
 
 def obstacle(connection: apsw.Connection, table: str, action: str) -> SqlError | None:

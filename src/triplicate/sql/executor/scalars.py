@@ -1,7 +1,7 @@
 """Scalar functions and aggregates of PostgreSQL that SQLite lacks or has with another meaning.
 
-Translated statements call them (`triplicate.sql.pg.translate`). Stored schemas may not call them, so that plain SQLite can read the file.
-All are deterministic.
+Translated statements call them (`triplicate.sql.pg.translate`), and views and triggers may. The definitions of tables and indexes may not
+(`stored_calls`), so that plain SQLite can read and change tables. All are deterministic.
 """
 
 from __future__ import annotations
@@ -122,10 +122,10 @@ _DATE_SCALARS: dict[str, Scalar] = {
 
 
 def register_scalars(connection: apsw.Connection) -> None:
-    """Register the functions on a connection. Views, triggers, indexes and checks cannot call them."""
+    """Register the functions on a connection."""
 
     def add(name: str, function: Callable[..., Value], count: int) -> None:
-        connection.create_scalar_function(f"triplicate_{name}", function, count, deterministic=True, flags=apsw.SQLITE_DIRECTONLY)
+        connection.create_scalar_function(f"triplicate_{name}", function, count, deterministic=True)
 
     for name, scalar in (*TEXT_SCALARS.items(), *NUMBER_SCALARS.items(), *_DATE_SCALARS.items()):
         for count in scalar.argument_counts:
@@ -134,11 +134,11 @@ def register_scalars(connection: apsw.Connection) -> None:
         for count in range(2, 5 if oid == types.NUMERIC else 4):
             add(f"to_{name}", partial(_cast, oid), count)
     make_sum: Any = _NumericSum
-    connection.create_aggregate_function("triplicate_numeric_sum", make_sum, 1, flags=apsw.SQLITE_DIRECTONLY)
+    connection.create_aggregate_function("triplicate_numeric_sum", make_sum, 1)
     make_average: Any = _NumericAverage
-    connection.create_aggregate_function("triplicate_numeric_avg", make_average, 1, flags=apsw.SQLITE_DIRECTONLY)
+    connection.create_aggregate_function("triplicate_numeric_avg", make_average, 1)
     make_join: Any = _DistinctJoin
-    connection.create_aggregate_function("triplicate_join_distinct", make_join, 3, flags=apsw.SQLITE_DIRECTONLY)
+    connection.create_aggregate_function("triplicate_join_distinct", make_join, 3)
     add("divisor", _divisor, 2)
     add("limit", _limit, 2)
     add("single", _single, 2)

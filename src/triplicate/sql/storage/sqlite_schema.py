@@ -14,6 +14,7 @@ from triplicate.sql.core.primary_keys import KEY_MARK, is_key_index
 from triplicate.sql.core.records import DIGEST_SIZE
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.core.value_checks import RowRules
+from triplicate.sql.core.view_columns import view_columns
 from triplicate.sql.storage.sqlstates import from_sqlite
 
 INTERNAL_PREFIX = "triplicate_"
@@ -230,14 +231,21 @@ def key_index_of(connection: apsw.Connection, table: str) -> KeyIndex | None:
     return None
 
 
+_COLUMNS_OF = """
+select name, type, (select sql from main.sqlite_schema where type = 'view' and name = ?1 collate nocase)
+from pragma_table_xinfo(?1, 'main') where hidden <> 1
+"""
+
+
 def columns_of(connection: apsw.Connection, table: str) -> list[tuple[str, str]] | None:
-    """(name, declared type) of the columns of a table or view, in order; None if it does not exist.
+    """(name, declared type) of the columns of a table or view, in order; None if it does not exist. See `view_columns`.
 
     Raises:
         SqlError: 42P01, 42703, …: a view's query refers to a table or column that does not exist.
     """
-    rows = _query(connection, "select name, type from pragma_table_xinfo(?, 'main') where hidden <> 1", table)
-    return [(str(name), str(declared or "")) for name, declared in rows] or None
+    rows = _query(connection, _COLUMNS_OF, table)
+    columns = [(str(name), str(declared or "")) for name, declared, _ in rows]
+    return view_columns(str(rows[0][2]), columns) if rows and rows[0][2] is not None else columns or None
 
 
 def _query(connection: apsw.Connection, query: str, table: str) -> list[Any]:

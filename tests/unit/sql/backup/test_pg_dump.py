@@ -264,9 +264,9 @@ def before_data(statement: str) -> Change:
             "line {line}: CREATE INDEX: no such function: md5",
         ),
         (
-            replaced("sum(i.qty)", "sum(i.price)"),
+            replaced("sum(i.qty)", "stddev(i.qty)"),
             "CREATE OR REPLACE VIEW",
-            "view of_totals: it reads view totals.*line {line}: view totals: numeric sum in a view",
+            "view of_totals: it reads view totals.*line {line}: view totals: function stddev\\(\\) is not available",
         ),
         (
             before_data("CREATE TRIGGER t AFTER INSERT ON public.staff FOR EACH ROW EXECUTE FUNCTION public.f();"),

@@ -32,6 +32,8 @@ create table uses(part int references parts(id), code text references parts(code
 create unique index parts_pkey /* primary key */ on parts(id);
 create unique index parts_code on parts(code);
 create view unpaid as select o.id, c.name from orders o join customers c on c.id = o.customer where not o.paid;
+create view of_day as select customer, max(at)::date + 1 as due, sum(c.balance) / 3 as share, count(*), note like 'I%' as shout
+    from orders o join customers c on c.id = o.customer group by customer, note;
 create table counted(id integer primary key autoincrement, v text);
 create table made(a int, b int generated always as (a * 2) stored, c text generated always as (a || '!') virtual);
 create table keyed(k text primary key, v real) without rowid;

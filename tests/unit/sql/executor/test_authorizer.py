@@ -12,6 +12,7 @@ from triplicate.sql.core.interface import StatementKind
 from triplicate.sql.core.lexer import SqlDialect, parameter_markers, split_statements, sqlite_tokens
 from triplicate.sql.executor import authorizer
 from triplicate.sql.executor.authorizer import Authorizer, change_images, savepoint_name
+from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.storage.sqlstates import from_sqlite
 
 SCHEMA = """
@@ -218,6 +219,24 @@ def test_what_runs_is_held_to_its_kind(connection: apsw.Connection) -> None:
             connection.execute(sql)
         assert refused.value.sqlstate == sqlstate
     connection.execute("update triplicate_state set a = 1")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "create table u(a text check (triplicate_left(a, 1) = 'x'))",
+        'create table u(a text, b text generated always as ("triplicate_left"(a, 1)))',
+        "create index i on t(triplicate_left(a, 1))",
+        "create index i on t(a) where [Triplicate_Left](a, 1) = 'x'",
+        "alter table t add column c text check (triplicate_left(c, 1) = 'x')",
+    ],
+)
+def test_the_definition_of_a_table_calls_no_function_of_ours(connection: apsw.Connection, sql: str) -> None:
+    register_scalars(connection)
+    with pytest.raises(SqlError) as caught:
+        Authorizer(connection).examine(sql)
+    assert (caught.value.sqlstate, "triplicate_left()" in str(caught.value).lower()) == ("0A000", True)
+    Authorizer(connection).examine("create view w as select triplicate_left(a, 1) as a from t")
 
 
 def texts(sql: str) -> list[str]:

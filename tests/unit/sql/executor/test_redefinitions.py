@@ -95,6 +95,19 @@ def test_a_failure_keeps_the_table(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
+def test_a_type_that_a_view_keeps_stays(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a int, b int)")
+        await run(session, 'create view v("c") as /* types 1 | bigint */ select a * 2 as c from t')
+        assert await state_of(run(session, "alter table t alter column a type text")) == "0A000"
+        await run(session, "alter table t alter column b type text")
+        await run(session, "drop view v")
+        await run(session, "alter table t alter column a type text")
+
+    play(tmp_path, scene)
+
+
 @pytest.mark.parametrize(
     "default", ["x'00ff'", "X'00'", ".5", "-.5", "1e-05", "+1.5E+3", "- 1", "0x1f", "'it''s'", "NULL", "CURRENT_TIMESTAMP", "(1 + (2))"]
 )

@@ -25,7 +25,7 @@ from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.executor.scalars import register_scalars
-from triplicate.sql.storage.sqlite_schema import check_references, key_of
+from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
 
 _CONTROL = {
     "BEGIN IMMEDIATE": StatementKind.BEGIN_IMMEDIATE,
@@ -180,8 +180,7 @@ class LocalSession:
         return LocalCursor(prepared.columns, rows, self._connection.total_changes() - before)
 
     async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
-        rows = self._connection.execute("select name, type from pragma_table_xinfo(?) where hidden <> 1", (table,)).fetchall()
-        return [(str(name), str(declared)) for name, declared in rows] or None
+        return columns_of(self._connection, table)
 
     async def set_request_id(self, request_id: str | None) -> None:
         self.request_ids.append(request_id)

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg.analysis.from_clause import SourceTyping, expanded, renamed
+from triplicate.sql.pg.analysis.from_clause import SourceTyping, expanded, renamed, visible_of
 from triplicate.sql.pg.analysis.grouping import check_grouped
-from triplicate.sql.pg.analysis.name_scope import BLANKS_GO, Outputs, Parameters, Relation, Scope, Tables
+from triplicate.sql.pg.analysis.name_scope import BLANKS_GO, Outputs, Parameters, Relation, Scope, Tables, Visible
 from triplicate.sql.pg.analysis.scales import common_scale
 from triplicate.sql.pg.analysis.type_resolution import cannot_unite, common_type
 from triplicate.sql.pg.syntax import dml_nodes, nodes
@@ -32,12 +32,15 @@ class Analyzer(SourceTyping):
 
     Args:
         tables: columns of the existing tables that the statement names. keys: their primary keys; None if ungrouped columns are not
-            checked.
+            checked. fixes_stars: whether a star is rendered as its columns, so that it stays as it is when a table gets another column.
         parameters: the types that the client has declared. The analysis adds the types that it determines.
     """
 
-    def __init__(self, tables: Tables, parameters: Parameters, keys: Mapping[str, tuple[str, ...]] | None = None) -> None:
+    def __init__(
+        self, tables: Tables, parameters: Parameters, keys: Mapping[str, tuple[str, ...]] | None = None, *, fixes_stars: bool = False
+    ) -> None:
         super().__init__(tables, parameters)
+        self._fixes_stars = fixes_stars
         self._keys = None if keys is None else {name.lower(): key for name, key in keys.items()}
 
     def statement(self, statement: nodes.StatementNode, parent: Scope | None = None) -> Outputs | None:
@@ -58,9 +61,10 @@ class Analyzer(SourceTyping):
         rows = (
             rows_of(statement.body) if isinstance(statement, nodes.QueryExpression) else [[item.expression for item in statement.returning]]
         )
-        if any(len(row) != width or any(isinstance(one, nodes.Star) for one in row) for row in rows):
+        expanded_rows = [expanded_row(row) for row in rows]
+        if any(len(row) != width for row in expanded_rows):
             return ()
-        return tuple([common_scale(column) for column in zip(*rows, strict=True)])
+        return tuple([common_scale(column) for column in zip(*expanded_rows, strict=True)])
 
     # Queries.
 
@@ -129,7 +133,7 @@ class Analyzer(SourceTyping):
         if source.joined:
             return all(self._is_stored(joined, scope) for joined in source.joined)
         name = source.table.last.lower() if source.table is not None else ""
-        return name in self._tables and not scope.common_named(name)[0]
+        return name in self._tables and not self._computed[name] and not scope.common_named(name)[0]
 
     def _common(self, common: list[nodes.With], parent: Scope | None) -> Scope:
         names = [table.name.last.lower() for table in common]
@@ -253,9 +257,23 @@ class Analyzer(SourceTyping):
 
     def _item(self, item: nodes.SelectItem, scope: Scope) -> Outputs | None:
         if isinstance(item.expression, nodes.Star):
-            return _star(item.expression, scope)
+            return self._star(item.expression, scope)
         self.expression(item.expression, scope)
         return [(item.alias.last if item.alias else result_name(item.expression), item.expression.oid)]
+
+    def _star(self, star: nodes.Star, scope: Scope) -> Outputs | None:
+        visible = _starred(star, scope)
+        if visible is None:
+            return None
+        is_named = all(column.text for column in visible)
+        if (scope.has_merged and star.qualifier is None) or (self._fixes_stars and is_named):
+            star.expansion = expanded(visible)
+        columns = [nodes.ColumnRef(star.start, star.end, nodes.Name(star.start, star.end, (column.name,), (), True)) for column in visible]
+        for node, column in zip(columns, visible, strict=True):
+            node.oid = column.oid
+            self.refer(node, column.oid, column.relation)
+        star.columns = tuple(columns)
+        return [(column.name, column.oid) for column in visible] or None
 
     # Changes.
 
@@ -401,28 +419,32 @@ def _check_numeric_position(sort: nodes.Expression, body: nodes.Body, inner: Sco
         return
     if outputs is None or not any(isinstance(item.expression, nodes.Star) for item in body.items):
         return
-    stored = all(relation.is_table for relation in inner.relations)
+    stored = all(relation.is_table and not relation.computed for relation in inner.relations)
     if not stored and 1 <= int(sort.value) <= len(outputs) and outputs[int(sort.value) - 1][1] == types.NUMERIC:
         raise SqlError("0A000", "ORDER BY the position of a numeric column of * is not available", hint="Name the column in ORDER BY.")
 
 
-def _star(star: nodes.Star, scope: Scope) -> Outputs | None:
+def _starred(star: nodes.Star, scope: Scope) -> list[Visible] | None:
+    """The columns that a star stands for; None if they are unknown."""
     if star.qualifier is None and scope.visible is not None:
-        if scope.has_merged:
-            star.expansion = expanded(scope.visible)
-        return [(column.name, column.oid) for column in scope.visible] or None
+        return scope.visible
     if star.qualifier is None and scope.has_merged:
         raise SqlError("0A000", "* over USING or NATURAL requires known columns on both sides", hint="Name the columns.")
     relations = scope.relations
     if star.qualifier is not None:
         qualifier = star.qualifier.last.lower()
         relations = [relation for relation in relations if relation.name.lower() == qualifier]
-    outputs: Outputs = []
-    for relation in relations:
-        if relation.columns is None:
-            return None
-        outputs += relation.columns
-    return outputs or None
+    return visible_of(relations)
+
+
+def expanded_row(row: list[nodes.Expression]) -> list[nodes.Expression]:
+    """A row with the columns that its stars stand for; empty if they are unknown."""
+    expanded_items: list[nodes.Expression] = []
+    for item in row:
+        if isinstance(item, nodes.Star) and item.columns is None:
+            return []
+        expanded_items += (item.columns or ()) if isinstance(item, nodes.Star) else [item]
+    return expanded_items
 
 
 def is_bare(expression: nodes.Expression) -> bool:

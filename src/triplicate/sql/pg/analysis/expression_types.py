@@ -7,7 +7,7 @@ from typing import Any
 
 from triplicate.errors import SqlError
 from triplicate.sql.pg.analysis.calls import call_type
-from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters, Scope
+from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters, Relation, Scope
 from triplicate.sql.pg.analysis.type_resolution import TypeResolver, are_unlike, clash, common_type, is_known, no_operator
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression
@@ -135,17 +135,22 @@ class ExpressionTyping:
 
     def _column(self, node: nodes.ColumnRef, scope: Scope) -> int | None:
         exists, oid, relation = scope.column(node.name)
-        node.relation = relation
+        self.refer(node, oid, relation)
         if not exists and node.name.quoted and len(node.name.parts) == 1 and scope.is_known():
             raise SqlError("42703", f'column "{node.name.last}" does not exist', hint="Text is written in single quotes.")
         if not exists and len(node.name.parts) == 1 and not node.name.quoted and node.name.last in SESSION_NAMES:
             node.session_name = node.name.last
             return types.TEXT
-        if oid in (types.NUMERIC, types.FLOAT4, types.FLOAT8):
-            node.is_computed = relation is None or not relation.is_table
-            modifiers = () if relation is None else relation.modifiers.get(node.name.last.lower(), ())
-            node.scale = modifiers[1] if modifiers else None
         return oid
+
+    @staticmethod
+    def refer(node: nodes.ColumnRef, oid: int | None, relation: Relation | None) -> None:
+        """Note what a column's name refers to."""
+        node.relation = relation
+        node.is_computed = relation is None or not relation.is_stored(node.name.last)
+        if oid == types.NUMERIC and relation is not None:
+            modifiers = relation.modifiers.get(node.name.last.lower(), ())
+            node.scale = modifiers[1] if modifiers else None
 
     # Operators.
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import quote
+from triplicate.sql.core.view_columns import split_computed
 from triplicate.sql.pg.analysis.expression_types import ExpressionTyping
 from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters, Relation, Scope, Tables, Visible, column_modifiers, column_oid
 from triplicate.sql.pg.analysis.type_resolution import common_type
@@ -27,7 +28,11 @@ class SourceTyping(ExpressionTyping):
 
     def __init__(self, tables: Tables, parameters: Parameters) -> None:
         super().__init__(parameters)
-        self._tables = {name.lower(): columns for name, columns in tables.items()}
+        split = {name.lower(): [(column, *split_computed(declared)) for column, declared in columns] for name, columns in tables.items()}
+        self._tables = {name: [(column, declared) for column, declared, _ in columns] for name, columns in split.items()}
+        self._computed = {
+            name: frozenset(column.lower() for column, _, is_computed in columns if is_computed) for name, columns in split.items()
+        }
 
     # Relations.
 
@@ -41,7 +46,7 @@ class SourceTyping(ExpressionTyping):
 
     def sources(self, source: nodes.FromItem, scope: Scope) -> None:
         """Add a whole FROM to the scope. Raises SqlError for a name that occurs twice."""
-        before = _visible_of(scope.relations)
+        before = visible_of(scope.relations)
         found = self._source(source, scope)
         scope.has_merged = source.alias is None and has_merged(source)
         scope.visible = None if found is None or before is None else [*before, *found]
@@ -71,7 +76,7 @@ class SourceTyping(ExpressionTyping):
             source.expansion = tuple(quote(name) for name, _ in relation.columns)
             relation.is_table, relation.modifiers = False, {}
         scope.relations.append(relation)
-        return _visible_of([relation])
+        return visible_of([relation])
 
     def _relation(self, source: nodes.FromItem, name: nodes.Name, scope: Scope) -> Relation:
         shown, table = (source.alias or name).last, name.last.lower()
@@ -80,7 +85,7 @@ class SourceTyping(ExpressionTyping):
             if is_common:
                 return Relation(shown, outputs)
         source.in_schema = scope.is_declared(table)
-        return Relation(shown, self.table_columns(name), True, self.modifiers(name), table)
+        return Relation(shown, self.table_columns(name), True, self.modifiers(name), table, self._computed.get(table, frozenset()))
 
     def _called(self, call: nodes.Call, source: nodes.FromItem, scope: Scope) -> Relation:
         name = source.alias.last if source.alias else call.name.last
@@ -118,7 +123,7 @@ class SourceTyping(ExpressionTyping):
             source.expansion = expanded(found)
         relation = Relation(source.alias.last, columns)
         scope.relations.append(relation)
-        return _visible_of([relation])
+        return visible_of([relation])
 
     def _merged(self, source: nodes.FromItem, left: list[Visible] | None, right: list[Visible] | None) -> list[Visible] | None:
         """The columns of a join: the merged columns of USING or NATURAL, then the others of the left side, then those of the right."""
@@ -168,7 +173,8 @@ def _merge(kind: str, left: Visible, right: Visible) -> Visible:
     return Visible(left.name, oid, preserved.text, preserved.relation)
 
 
-def _visible_of(relations: Sequence[Relation]) -> list[Visible] | None:
+def visible_of(relations: Sequence[Relation]) -> list[Visible] | None:
+    """The columns of relations, in order; None if they are unknown."""
     visible: list[Visible] = []
     for relation in relations:
         if relation.columns is None:

@@ -52,6 +52,12 @@ class Relation:
     """Maps a column, in lower case, to its `column_modifiers`."""
     table: str = ""
     """The table's name, not its alias, in lower case."""
+    computed: frozenset[str] = frozenset()
+    """The columns, in lower case, that a view computes."""
+
+    def is_stored(self, column: str) -> bool:
+        """Whether it is the column of a table, whose numerics have few digits."""
+        return self.is_table and column.lower() not in self.computed
 
     def oid(self, column: str) -> tuple[bool, int | None]:
         """(whether there is such a column, its type)."""

@@ -18,12 +18,15 @@ _PASSING = ("coalesce", "nullif", "ifnull")
 _SHORTENING = ("round", "trunc", "abs", "sign", "ceil", "ceiling", "floor", "lag", "lead", "first_value", "last_value", "nth_value")
 
 
-def mark_arithmetic(statement: dml_nodes.DmlStatement) -> None:
+def mark_arithmetic(statement: dml_nodes.DmlStatement, *, leaves: bool = True) -> None:
     """Mark integer arithmetic whose result is an operand of another expression, so that it is checked for overflow there.
 
-    Results of the statement are checked when they are sent, and comparisons with a float are correct.
+    Results that leave the statement are checked when they are sent, and comparisons with a float are correct.
+
+    Args:
+        leaves: whether the statement's results leave it; those of a view are operands where it is used.
     """
-    pending: list[tuple[SyntaxNode, bool]] = [(statement, True)]
+    pending: list[tuple[SyntaxNode, bool]] = [(statement, leaves)]
     while pending:
         node, leaves = pending.pop()
         for child in node.children():

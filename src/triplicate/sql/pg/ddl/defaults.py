@@ -10,15 +10,16 @@ from triplicate.sql.core.declared_types import Kind, parse_declared
 from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Token
 from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, closing, constant_casts, literal, refuse, top_level, type_text
+from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.datetimes import NOW
 from triplicate.sql.pg.values.types import convert_text
 
 _CURRENT_TIME = {
-    Kind.TIMESTAMPTZ: "(replace(strftime('%Y-%m-%d %H:%M:%f000','now'),'.000000','') || '+00:00')",
-    Kind.TIMESTAMP: "(replace(strftime('%Y-%m-%d %H:%M:%f000','now'),'.000000',''))",
-    Kind.DATE: "(strftime('%Y-%m-%d','now'))",
-    Kind.TIME: "(replace(strftime('%H:%M:%f000','now'),'.000000',''))",
+    Kind.TIMESTAMPTZ: NOW[types.TIMESTAMPTZ],
+    Kind.TIMESTAMP: NOW[types.TIMESTAMP],
+    Kind.DATE: NOW[types.DATE],
+    Kind.TIME: NOW[types.TIME],
 }
-"""The current time as a column of each kind stores it, in UTC and to the millisecond. A fraction of zero is left out."""
 _UUID = (
     "(lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)),2) || '-' ||"
     " substr('89AB',1 + (random() & 3),1) || substr(hex(randomblob(2)),2) || '-' || hex(randomblob(6))))"

@@ -95,7 +95,6 @@ def _create_view(sql: str, tokens: Tokens) -> str:
         raise refuse("WITH CHECK OPTION", "leave it out: only INSTEAD OF triggers change rows through a view")
     edits = TextEdits(sql)
     drop_schemas(tokens, edits)
-    constant_casts(tokens, edits)
     return edits.text()
 
 

@@ -20,6 +20,7 @@ from triplicate.sql.pg.protocol.row_encoder import ResultForm, make_result_form
 from triplicate.sql.pg.rewrite.catalogue_queries import CatalogueQuery, catalogue_query
 from triplicate.sql.pg.rewrite.catalogue_types import column_oid
 from triplicate.sql.pg.rewrite.create_table_as import CreateTableAs, column_type, table_query
+from triplicate.sql.pg.rewrite.create_view import view_query
 from triplicate.sql.pg.rewrite.live_uses import LiveUse
 from triplicate.sql.pg.rewrite.reserved_words import quote_reserved
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
@@ -211,6 +212,7 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
         plan = await _plan_create_table_as(session, command, table_as, given_oids) if table_as is not None else None
         if plan is not None:
             return plan
+    command = await _with_translated_view(session, command)
     command = await _with_translated_expressions(session, command)
     tables = await _columns_by_table(session, parsed.tables)
     keys = await _keys_by_table(session, command.text, tables)
@@ -283,6 +285,18 @@ async def aside_if_long(session: Session, sql: str, function: Callable[..., Resu
     if len(sql) <= _LOOP_TEXT:
         return function(*arguments)
     return await session.offload(function, *arguments)
+
+
+async def _with_translated_view(session: Session, command: EngineStatement) -> EngineStatement:
+    """A CREATE VIEW with its query translated, so that it has PostgreSQL's meaning, and the types of its columns."""
+    view = view_query(command.statement)
+    if view is None:
+        return command
+    names = await aside_if_long(session, view.query.sql, named_tables, view.query)
+    tables = await _columns_by_table(session, names)
+    keys = await _keys_by_table(session, view.query.sql, tables)
+    stored = await aside_if_long(session, view.query.sql, view.stored, tables, keys)
+    return command if stored is None else EngineStatement(statement_of(stored))
 
 
 async def _with_translated_expressions(session: Session, command: EngineStatement) -> EngineStatement:

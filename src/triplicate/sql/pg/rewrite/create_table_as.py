@@ -16,7 +16,7 @@ from triplicate.sql.core.lexer import Statement, quote
 from triplicate.sql.pg.ddl.column_types import SERIALS
 from triplicate.sql.pg.ddl.parts import at, closing, past_words, split
 from triplicate.sql.pg.values import types
-from triplicate.sql.pg.values.conversions import SHOWN
+from triplicate.sql.pg.values.conversions import declared_name
 
 _PLAIN = re.compile(r"\w+(?: \w+)*(?:\([\d ,]+\))?(?: \w+)*", re.ASCII)
 
@@ -87,6 +87,4 @@ def column_type(column: Column, translated: int | None, *, is_exact: bool) -> st
         kind = parse_declared(declared).kind
         return "BIGINT" if kind is Kind.INTEGER and declared.upper() in SERIALS else declared
     oid = translated if translated is not None else types.oid_of_declared(declared) if declared else None
-    if oid in (types.BPCHAR, types.UNKNOWN):
-        return "text"
-    return "bigint" if oid == types.OID else SHOWN.get(oid or 0, "")
+    return declared_name(oid)

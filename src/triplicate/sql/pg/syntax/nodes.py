@@ -108,8 +108,10 @@ class Star(Expression):
     """``*`` or ``t.*``."""
 
     qualifier: Name | None
+    columns: tuple[ColumnRef, ...] | None = field(default=None, init=False)
+    """The columns that it stands for; None if they are unknown."""
     expansion: tuple[str, ...] | None = field(default=None, init=False)
-    """The items of the select list for SQLite, if its order of columns differs; None if it does not."""
+    """The items of the select list for SQLite, if its columns differ or are fixed here; None if not."""
 
 
 @dataclass(slots=True, eq=False)

@@ -28,6 +28,7 @@ from triplicate.sql.pg.values.conversions import (
     type_of_name,
     value_of_decimal,
 )
+from triplicate.sql.pg.values.datetimes import NOW
 from triplicate.sql.pg.values.patterns import glob_of_like
 
 OURS = "triplicate_"
@@ -86,11 +87,17 @@ def literal_text(value: Value) -> str:
 
 
 class TargetContext(Enum):
-    """The use of the text. Plain SQLite must be able to read a definition, so its arithmetic is not checked by our functions."""
+    """The use of the text. Plain SQLite must be able to change tables, so expressions in their definitions call none of our functions."""
 
     STATEMENT = "statement"
+    VIEW = "the query of a view: no session supplies its parameters"
     STORED = "a definition of values that are stored: generated columns, unique indexes"
     CONDITION = "a definition whose values are not stored: numerics are computed in floats, and a division by zero is NULL"
+
+    @property
+    def calls_ours(self) -> bool:
+        """Whether the text may call our functions."""
+        return self in (TargetContext.STATEMENT, TargetContext.VIEW)
 
 
 class Renderer:
@@ -274,7 +281,10 @@ class Renderer:
         self.supply((which, oid, node.precision), node)
 
     def supply(self, key: tuple[str, int, int | None], node: SyntaxNode) -> None:
-        """Render a parameter that the session supplies."""
+        """Render a parameter that the session supplies; in a view, SQLite's own words for the time."""
+        if self.context is TargetContext.VIEW and key[2] is None and key[1] in NOW:
+            self.add(NOW[key[1]], node)
+            return
         if key not in self.supplied:
             self.supplied[key] = self._next_supplied
             self._next_supplied += 1

@@ -116,7 +116,7 @@ class NumberRenderer(Renderer):
 
     def _float_arithmetic(self, node: nodes.Binary) -> None:
         """Render float arithmetic. A function of ours checks an infinite or NaN result, and a result 0 of operands other than 0."""
-        if self.context is not TargetContext.STATEMENT or _cannot_overflow(node):
+        if not self.context.calls_ours or _cannot_overflow(node):
             self._plain(node)
             return
         function = f"{OURS}float_{_NAMES[node.operator]}"

@@ -13,6 +13,7 @@ from triplicate.sql.core.session_roles import SessionName
 from triplicate.sql.pg.analysis.analyzer import Analyzer
 from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters
 from triplicate.sql.pg.analysis.overflow import mark_arithmetic
+from triplicate.sql.pg.analysis.view_types import view_types
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
 from triplicate.sql.pg.syntax.statement_parser import parse
@@ -63,6 +64,8 @@ class Translation:
     pieces: ComposedText | None = None
     is_understood: bool = False
     """Whether the statement was parsed by PostgreSQL's grammar; otherwise SQLite gets it as it is written."""
+    view_types: tuple[str, ...] = ()
+    """Types of the columns of a view, see `triplicate.sql.core.view_columns`."""
     is_united: bool = False
     """Whether it contains UNION, INTERSECT or EXCEPT. SQLite reports only the column types of their first part."""
 
@@ -160,10 +163,11 @@ def _translate(
     if statement is None:
         return _as_written(sql, tokens, given_oids)
     parameters = Parameters(given_oids)
-    analysis = Analyzer(dict(tables), parameters, None if keys is None else dict(keys))
+    is_view = context is TargetContext.VIEW
+    analysis = Analyzer(dict(tables), parameters, None if keys is None else dict(keys), fixes_stars=is_view)
     outputs = analysis.statement(statement)
-    if context is TargetContext.STATEMENT:
-        mark_arithmetic(statement)
+    if context.calls_ours:
+        mark_arithmetic(statement, leaves=not is_view)
     oids = parameters.all()
     _check_count(len(oids))
     renderer = StatementRenderer(sql, len(oids) + 1, context)
@@ -175,7 +179,8 @@ def _translate(
     )
     columns, pieces = None if begin else _columns(outputs), renderer.pieces
     scales = analysis.scales(statement, len(columns)) if columns is not None else ()
-    return Translation(pieces.text(), oids, supplied, columns, scales, renderer.lock, pieces, True, _is_united(statement))
+    kept = view_types(statement, outputs) if is_view and outputs and isinstance(statement, nodes.QueryExpression) else ()
+    return Translation(pieces.text(), oids, supplied, columns, scales, renderer.lock, pieces, True, kept, _is_united(statement))
 
 
 def _is_united(statement: nodes.SyntaxNode) -> bool:

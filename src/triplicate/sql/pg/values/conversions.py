@@ -136,6 +136,13 @@ def convert(value: Value, source: int | None, target: int, modifiers: tuple[int,
     return converter(value, source, target, modifiers)
 
 
+def declared_name(oid: int | None) -> str:
+    """The type that a column with such values declares; empty for an undetermined one."""
+    if oid in (types.BPCHAR, types.UNKNOWN):
+        return "text"
+    return "bigint" if oid == types.OID else SHOWN.get(oid or 0, "")
+
+
 def _type_of_value(value: Value) -> int:
     return types.oid_of_value(value) or types.TEXT
 

@@ -15,6 +15,16 @@ _KINDS = {
     types.TIMESTAMPTZ: Kind.TIMESTAMPTZ,
 }
 
+NOW = {
+    types.TIMESTAMPTZ: "(replace(strftime('%Y-%m-%d %H:%M:%f000','now'),'.000000','') || '+00:00')",
+    types.TIMESTAMP: "(replace(strftime('%Y-%m-%d %H:%M:%f000','now'),'.000000',''))",
+    types.DATE: "(strftime('%Y-%m-%d','now'))",
+    types.TIME: "(replace(strftime('%H:%M:%f000','now'),'.000000',''))",
+}
+"""SQLite's expression for the current time as a column of each type stores it, in UTC and to the millisecond. A fraction of zero is left
+out.
+"""
+
 
 def read_moment(text: str, oid: int) -> str:
     """The stored form of a date, time or timestamp, from its text or from another of these types.
