@@ -98,6 +98,8 @@ REFUSED = {
     "timezone", "date_bin", "pg_sleep", "stddev", "variance", "stddev_pop", "stddev_samp", "var_pop", "var_samp",
 }  # fmt: skip
 """Functions of PostgreSQL that are not available."""
+VOLATILE = {"random", "random_int", "randomblob", "gen_random_uuid", "uuid_generate_v4"}
+"""Functions with another result at each call."""
 DATE_PARTS = ("extract", "date_part", "date_trunc")
 AGGREGATES = {
     "count", "sum", "avg", "total", "min", "max", "group_concat", "string_agg", "bool_and", "bool_or", "every", "json_group_array",

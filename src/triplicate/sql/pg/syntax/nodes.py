@@ -511,6 +511,8 @@ class QueryExpression(StatementNode):
     """Start and end of FOR UPDATE, FOR SHARE, … in the text."""
     lock: str = ""
     """The words of the locking clause, in capitals."""
+    is_fenced: bool = field(default=False, init=False)
+    """Whether its rows must be computed before the query around it is, since a call in them has another result each time."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield from self.common

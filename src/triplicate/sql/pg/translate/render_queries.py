@@ -5,6 +5,7 @@ from __future__ import annotations
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import quote
 from triplicate.sql.pg.analysis.analyzer import rows_of, selects_of
+from triplicate.sql.pg.analysis.calls import VOLATILE
 from triplicate.sql.pg.analysis.grouping import has_aggregate
 from triplicate.sql.pg.analysis.overflow import may_be_long
 from triplicate.sql.pg.syntax import dml_nodes, nodes
@@ -48,8 +49,12 @@ class StatementRenderer(CallRenderer):
             _check(select)
         _find_sorted(node)
         cuts = [_query_cut(self.pieces.source, node.body)] if isinstance(node.body, nodes.QueryExpression) else []
-        if isinstance(node.body, nodes.Values) and (node.order or node.limits is not None):
+        if isinstance(node.body, nodes.Values) and (node.order or node.limits is not None or node.is_fenced):
             cuts = _rows_as_table(node.body)
+        if node.is_fenced and (node.limits is None or node.limits.offset is None):
+            # SQLite merges no subquery with OFFSET into the query around it, where each use of a column would compute it again.
+            at, all_rows = (node.end, " LIMIT -1") if node.limits is None else (node.limits.end, "")
+            cuts.append((at, at, f"{all_rows} OFFSET 0"))
         if node.locking is None:
             self.replaced(node, cuts)
             return
@@ -90,11 +95,14 @@ class StatementRenderer(CallRenderer):
         self.add(f") SELECT triplicate_single(count(*), max(value1)){others} FROM {rows})", node)
 
     def _with(self, node: nodes.With) -> None:
-        if not node.names_left:
-            self.verbatim(node)
-            return
-        at = node.columns[-1].end
-        self.replaced(node, [(at, at, "".join(f", {quote(name)}" for name in node.names_left))])
+        cuts: list[tuple[int, int, str]] = []
+        if node.names_left:
+            at = node.columns[-1].end
+            cuts.append((at, at, "".join(f", {quote(name)}" for name in node.names_left)))
+        if isinstance(node.body, nodes.QueryExpression) and is_volatile(node.body):
+            at = self.pieces.source.rindex("(", 0, node.body.start)
+            cuts.append((*node.materialized, "MATERIALIZED") if node.materialized is not None else (at, at, "MATERIALIZED "))
+        self.replaced(node, cuts)
 
     def _limits(self, node: nodes.LimitClause) -> None:
         parts = [part for part in (node.limit, node.offset) if part is not None]
@@ -161,6 +169,8 @@ class StatementRenderer(CallRenderer):
                 cuts.append((node.table.start, node.table.start, schema))
             self.replaced(node, cuts)
             return
+        if node.query is not None:
+            node.query.is_fenced = is_volatile(node.query)
         if node.query is not None and node.columns and node.alias is not None:
             self._named_columns(node, node.query, node.alias)
             return
@@ -345,6 +355,17 @@ class StatementRenderer(CallRenderer):
             self.write(node.where)
             self.pieces.copy(node.where.end, node.end)
         self.add(")", node)
+
+
+def is_volatile(query: nodes.QueryExpression) -> bool:
+    """Whether the query calls a function that has another result each time."""
+    pending: list[nodes.SyntaxNode] = [query]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, nodes.Call) and node.name.last in VOLATILE:
+            return True
+        pending.extend(node.children())
+    return False
 
 
 def has_query(node: nodes.SyntaxNode) -> bool:

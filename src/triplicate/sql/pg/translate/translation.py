@@ -18,7 +18,7 @@ from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
 from triplicate.sql.pg.syntax.statement_parser import parse
 from triplicate.sql.pg.translate.render import TargetContext
-from triplicate.sql.pg.translate.render_queries import StatementRenderer
+from triplicate.sql.pg.translate.render_queries import StatementRenderer, is_volatile
 from triplicate.sql.pg.values import types
 
 ColumnsByTable = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
@@ -170,6 +170,8 @@ def _translate(
         mark_arithmetic(statement, leaves=not is_view)
     oids = parameters.all()
     _check_count(len(oids))
+    if is_view and isinstance(statement, nodes.QueryExpression):
+        statement.is_fenced = is_volatile(statement)
     renderer = StatementRenderer(sql, len(oids) + 1, context)
     renderer.pieces.copy(0, statement.start)
     renderer.write(statement)
