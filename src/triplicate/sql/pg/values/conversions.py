@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import struct
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
@@ -29,6 +28,7 @@ INTEGER_RANGES = {
     types.OID: (0, 2**32 - 1, "oid"),
 }
 MOMENTS = (types.DATE, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ)
+FLOAT4_MAX = 3.4028235e38
 NUMBERS = (types.INT2, types.INT4, types.INT8, types.FLOAT4, types.FLOAT8, types.NUMERIC)
 INTEGERS = (types.INT2, types.INT4, types.INT8, types.OID)
 TEXTS = (types.TEXT, types.VARCHAR, types.BPCHAR)
@@ -208,10 +208,9 @@ def _to_float(value: Value, _source: int | None, target: int, _modifiers: tuple[
         number = float(value)
     if target == types.FLOAT4:
         try:
-            rounded = float(struct.unpack(">f", struct.pack(">f", number))[0])
+            return types.float_of_32_bits(number)
         except OverflowError:
             raise SqlError("22003", f'"{_shown(value)}" is out of range for type real') from None
-        return rounded
     return number
 
 
@@ -322,9 +321,8 @@ def text_of_float(value: float, source: int | None = None) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     if source == types.NUMERIC:
         return f"{Decimal(repr(value)):f}".removesuffix(".0")
-    shown = repr(value)
-    if source == types.FLOAT4:
-        shown = next((short for digits in range(6, 9) if float(short := f"{value:.{digits}g}") == value), f"{value:.9g}")
+    # A column `real` has 64 bits, and so have sums of it.
+    shown = repr(types.float_of_32_bits(value) if source == types.FLOAT4 and abs(value) < FLOAT4_MAX else value)
     number = Decimal(shown)
     digits = number.normalize().as_tuple().digits
     exponent = number.adjusted() if value else 0

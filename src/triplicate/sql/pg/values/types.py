@@ -43,6 +43,7 @@ _INTEGER_DIGITS = 20
 """More than any integer has."""
 _FLOAT8 = struct.Struct(">d")
 _FLOAT4 = struct.Struct(">f")
+_FLOAT4_MAX = 3.4e38
 
 _OIDS = {
     Kind.ANY: TEXT,
@@ -317,7 +318,7 @@ def _decode_binary(data: bytes, oid: int) -> Value:
         case 17:
             return bytes(data)
         case 700:
-            return _not_nan(float(_FLOAT4.unpack(data)[0]))
+            return _not_nan(float_of_32_bits(_FLOAT4.unpack(data)[0]))
         case 701:
             return _not_nan(float(_FLOAT8.unpack(data)[0]))
         case 1700:
@@ -361,10 +362,8 @@ def encode_value(value: Value, oid: int, is_binary: bool, typmod: int = -1) -> b
     """
     if value is None:
         return None
-    if not is_binary:
-        return _encode_text(value, oid, typmod)
     try:
-        return _encode_binary(value, oid, typmod)
+        return (_encode_binary if is_binary else _encode_text)(value, oid, typmod)
     except SqlError as error:
         raise SqlError("22P02", f"the value {value!r:.60} cannot be sent as type {_NAMES.get(oid, oid)}: {error.message}") from None
     except (ValueError, TypeError, struct.error, InvalidOperation, OverflowError) as error:
@@ -468,6 +467,23 @@ def _as_bytes(value: Value) -> bytes:
     if isinstance(value, (int, float, str)) or value is None:
         return str(value).encode("utf-8", "surrogateescape")
     return value
+
+
+def float_of_32_bits(number: float) -> float:
+    """The float of 32 bits that is nearest to a number, as the float with its shortest decimal text: 0.3, not 0.30000001192092896. So it
+    equals a `real` column's value, which has 64 bits.
+
+    Raises:
+        OverflowError: it is too large.
+    """
+    data = _FLOAT4.pack(number)
+    (rounded,) = _FLOAT4.unpack(data)
+    for digits in range(1, 10):
+        found = float(f"{rounded:.{digits}g}")
+        # A few digits may round up beyond the type's range.
+        if (abs(found) <= _FLOAT4_MAX or digits > 7) and _FLOAT4.pack(found) == data:
+            return found
+    return float(rounded)
 
 
 def _encode_numeric(number: Decimal | None) -> bytes:

@@ -233,3 +233,14 @@ def test_what_is_no_json_is_named_so_in_binary_too(oid: int, data: bytes) -> Non
 def test_the_catalogues_char_is_one_byte_in_binary(value: str, sent: bytes) -> None:
     assert types.encode_value(value, 18, is_binary=True) == sent
     assert types.encode_value(value, 18, is_binary=False) == value.encode()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0.3, "0.3"), (1 / 3, "0.33333334"), (-0.0, "-0.0"), (2**24 + 1, "16777216.0"), (1e-45, "1e-45"), (float("inf"), "inf")],
+)
+def test_a_float_of_32_bits_is_its_shortest_decimal(number: float, text: str) -> None:
+    """From an expression and from a client that sends its bits: both equal what a column keeps."""
+    assert repr(types.float_of_32_bits(number)) == text
+    if abs(number) < 1e30:
+        assert repr(types.decode_parameter(struct.pack(">f", number), types.FLOAT4, True)) == text
