@@ -48,6 +48,7 @@ from triplicate.metadata.read_only_requests import RequestChange
 from triplicate.metadata.repair_notes import RepairNote, RepairNotes
 from triplicate.metadata.repair_progress import RepairProgress
 from triplicate.metadata.service_uri import cluster_root, open_cluster, open_tree
+from triplicate.metadata.session_nodes import delete_of_session, multi_in_session
 from triplicate.metadata.store_time import store_time_ms
 from triplicate.metadata.trash import Trash, TrashedLedger, TrashedLedgerStore
 from triplicate.metadata.underreplication import (
@@ -138,6 +139,7 @@ __all__ = [
     "decode_incarnation",
     "decode_layout",
     "decode_service_info",
+    "delete_of_session",
     "encode_cookie",
     "encode_incarnation",
     "encode_layout",
@@ -149,6 +151,7 @@ __all__ = [
     "is_bookie_id",
     "machine_of",
     "may_have_lost_entries",
+    "multi_in_session",
     "new_identity",
     "open_cluster",
     "open_tree",

@@ -12,9 +12,10 @@ from triplicate.errors import BadVersion, BookieUnavailable, ConnectionLost, For
 from triplicate.metadata.core.bookie_ids import check_bookie_id, is_bookie_id
 from triplicate.metadata.core.known_addresses import KnownAddresses, Location
 from triplicate.metadata.core.service_info import BookieServiceInfo, decode_service_info, encode_service_info
-from triplicate.metadata.core.tree import SESSION_NOTICED_S, SESSION_TIMEOUT_S, CreateNode, DeleteNode, Tree, Watch
+from triplicate.metadata.core.tree import SESSION_NOTICED_S, SESSION_TIMEOUT_S, CreateNode, DeleteNode, Tree, TreeOperation, Watch
 from triplicate.metadata.drivers.watches import JoinedWatch
 from triplicate.metadata.retries import Attempts, retried
+from triplicate.metadata.session_nodes import delete_of_session, multi_in_session
 from triplicate.runtime import Host, timeout_at
 
 STALE_WAIT_S = SESSION_TIMEOUT_S + SESSION_NOTICED_S
@@ -237,13 +238,15 @@ class BookieRegistry:
                 await attempts.again(error)
             except NodeExists:
                 try:
+                    session_id = self._tree.session_id
                     found, stat = await retried(self._host, lambda: self._tree.get(path))
-                    is_own = stat.ephemeral_owner == self._tree.session_id
+                    is_own = stat.ephemeral_owner == session_id
                     if not is_own and not _has_address(found, info):
                         return False
                     if not is_own or found != data:
                         # Deleted and created again instead of set, so that watches on the list fire.
-                        await self._tree.multi([DeleteNode(path, stat.version), CreateNode(path, data, ephemeral=True)])
+                        replacing: list[TreeOperation] = [DeleteNode(path, stat.version), CreateNode(path, data, ephemeral=True)]
+                        await multi_in_session(self._tree, session_id, replacing)
                 except (NoNode, BadVersion):
                     continue
                 except ConnectionLost as error:
@@ -260,9 +263,7 @@ class BookieRegistry:
             return
 
     async def _withdraw_own(self, path: str) -> None:
-        stat = await retried(self._host, lambda: self._tree.exists(path))
-        if stat is not None and stat.ephemeral_owner == self._tree.session_id:
-            await self._withdraw(path)
+        await retried(self._host, lambda: delete_of_session(self._tree, path))
 
     async def _names(self, directory: str) -> list[str]:
         try:

@@ -15,6 +15,7 @@ from triplicate.errors import FormatError, NodeExists, NoNode
 from triplicate.metadata.core.own_paths import repair_progress_path
 from triplicate.metadata.core.tree import Tree
 from triplicate.metadata.retries import retried
+from triplicate.metadata.session_nodes import delete_of_session
 from triplicate.runtime import Host
 
 FORMAT = 1
@@ -118,7 +119,4 @@ class RepairProgressRecords:
 
     async def clear(self, ledger_id: int) -> None:
         """Delete the record of a ledger, if there is one. It is not retried: the session's end deletes it as well."""
-        try:
-            await self._tree.delete(repair_progress_path(self._root, ledger_id))
-        except NoNode:
-            return
+        await delete_of_session(self._tree, repair_progress_path(self._root, ledger_id))

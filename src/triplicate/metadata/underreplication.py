@@ -31,6 +31,7 @@ from triplicate.metadata.core.repair_formats import (
 from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, DeleteNode, Tree, Watch
 from triplicate.metadata.drivers.watches import JoinedWatch
 from triplicate.metadata.retries import Attempts, retried
+from triplicate.metadata.session_nodes import delete_of_session, multi_in_session
 from triplicate.runtime import Host, shielded, sleep, timeout_at
 
 RACES_MAX = 100
@@ -252,7 +253,7 @@ class UnderreplicationManager:
             session_id = self._tree.session_id
             # Read under the lock: a worker of this mark has not begun, and cannot.
             if await self.get(ledger_id) is not None:
-                await self._delete(path)
+                await self._delete_lock(path, session_id)
                 is_decided = True
                 return None
             is_decided = kept = True
@@ -275,7 +276,7 @@ class UnderreplicationManager:
             # Read again under the lock: the ledger may have been repaired before.
             mark = await self.get(ledger_id)
             if mark is None:
-                await self._delete(path)
+                await self._delete_lock(path, session_id)
             is_decided = True
             return None if mark is None else ReplicationLock(mark, session_id)
         finally:
@@ -290,9 +291,7 @@ class UnderreplicationManager:
         self._left[ledger_id] = None
         try:
             async with timeout_at(self._host.clock.monotonic() + UNDO_LIMIT_S):
-                stat = await retried(self._host, lambda: self._tree.exists(path))
-                if stat is not None and stat.ephemeral_owner == self._tree.session_id:
-                    await self._delete(path)
+                await self._delete_lock(path, self._tree.session_id)
         except (MetadataError, TimeoutError) as error:
             self._host.trace("metadata.replication_lock_left", ledger=ledger_id, error=" ".join(str(error).split()))
         else:
@@ -332,7 +331,7 @@ class UnderreplicationManager:
         path = self._path(lock.mark.ledger_id)
         with self._ending(lock.mark.ledger_id):
             await self._delete_under(lock, path)
-            await self._release(lock)
+            await self._delete_lock(self._lock_path(lock.mark.ledger_id), lock.session_id)
         if await retried(self._host, lambda: self._tree.exists(path)) is not None:
             return False
         await self._prune(path)
@@ -343,7 +342,8 @@ class UnderreplicationManager:
         attempts = Attempts(self._host)
         while await self._holds(lock):
             try:
-                await self._tree.multi([CheckVersion(lock_path), DeleteNode(path, lock.mark.version), DeleteNode(lock_path)])
+                mended = CheckVersion(lock_path), DeleteNode(path, lock.mark.version), DeleteNode(lock_path)
+                await multi_in_session(self._tree, lock.session_id, mended)
             except ConnectionLost as error:
                 await attempts.again(error)  # The lock shows whether the transaction was applied.
             except (NoNode, BadVersion):
@@ -355,7 +355,7 @@ class UnderreplicationManager:
     async def release(self, lock: ReplicationLock) -> None:
         """Release the lock of a ledger that was not repaired. If that fails, a later search does it."""
         with self._ending(lock.mark.ledger_id):
-            await self._release(lock)
+            await self._delete_lock(self._lock_path(lock.mark.ledger_id), lock.session_id)
 
     @contextmanager
     def _ending(self, ledger_id: int) -> Iterator[None]:
@@ -510,9 +510,9 @@ class UnderreplicationManager:
         stat = await retried(self._host, lambda: self._tree.exists(path))
         return stat is not None and stat.ephemeral_owner == lock.session_id
 
-    async def _release(self, lock: ReplicationLock) -> None:
-        if await self._holds(lock):
-            await self._delete(self._lock_path(lock.mark.ledger_id))
+    async def _delete_lock(self, path: str, session_id: int) -> None:
+        """Delete a lock if the session has made it. The lock of a later session at its path may be another worker's."""
+        await retried(self._host, lambda: delete_of_session(self._tree, path, session_id))
 
     async def _prune(self, path: str) -> None:
         parent = parent_of(path)

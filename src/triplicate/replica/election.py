@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from triplicate.errors import BadVersion, ConnectionLost, FormatError, NodeExists, NoNode
-from triplicate.metadata import DeleteNode, SetData, Stat, Tree, TreeOperation, Watch, is_beside_leading_server
+from triplicate.metadata import DeleteNode, SetData, Stat, Tree, TreeOperation, Watch, delete_of_session, is_beside_leading_server
 from triplicate.replica.failure_detector import PeerLoss
 from triplicate.replica.replica_entries import names_beneath
 from triplicate.runtime import Host, deadline_after, first_of, sleep, timeout_at
@@ -227,20 +227,12 @@ class Election:
     async def withdraw(self) -> None:
         """Delete this candidate's node, and the leader's node if this session holds it."""
         self._reported = None
-        with suppress(NoNode, BadVersion):
-            stat = await self._tree.exists(self._candidate_path)
-            if stat is not None and stat.ephemeral_owner == self._tree.session_id:
-                await self._tree.delete(self._candidate_path, stat.version)
+        await delete_of_session(self._tree, self._candidate_path)
         await self.resign()
 
     async def resign(self) -> None:
         """Delete the leader's node if this session holds it."""
-        try:
-            _, stat = await self._tree.get(self._leader_path)
-            if stat.ephemeral_owner == self._tree.session_id:
-                await self._tree.delete(self._leader_path, stat.version)
-        except (NoNode, BadVersion):
-            return
+        await delete_of_session(self._tree, self._leader_path)
 
     async def leader(self) -> Candidate | None:
         """The present leader, or None. Raises FormatError."""

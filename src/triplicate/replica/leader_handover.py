@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from triplicate.client import Client
-from triplicate.errors import FormatError, NoNode, TriplicateError
-from triplicate.metadata import Tree
+from triplicate.errors import FormatError, TriplicateError
+from triplicate.metadata import Tree, delete_of_session
 from triplicate.replica.election import candidate_of, encode_handover, leader_of
 from triplicate.replica.state_machine import Role
 from triplicate.runtime import deadline_after, shielded, sleep, timeout_at
@@ -56,12 +56,8 @@ async def _withdraw(client: Client, path: str) -> None:
     while True:
         try:
             async with timeout_at(until_s):
-                stat = await tree.exists(f"{path}/handover")
-                if stat is not None and stat.ephemeral_owner == tree.session_id:
-                    await tree.delete(f"{path}/handover", stat.version)
+                await delete_of_session(tree, f"{path}/handover")
                 return
-        except NoNode:
-            return
         except (TriplicateError, TimeoutError) as error:
             client.host.trace("node.handover_not_withdrawn", path=path, error=repr(error))
             if clock.monotonic() >= until_s:

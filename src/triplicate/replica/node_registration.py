@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from triplicate.client import Client
 from triplicate.errors import BadVersion, EnvironmentFault, FormatError, NodeExists, NoNode, SessionExpired, TriplicateError
-from triplicate.metadata import Tree, own_paths
+from triplicate.metadata import DeleteNode, Tree, delete_of_session, multi_in_session, own_paths
 from triplicate.replica.replica_entries import names_beneath
 from triplicate.runtime import Backoff, Disk, Host, deadline_after, first_of, shielded, sleep, sleep_until, timeout_at
 
@@ -248,9 +248,7 @@ class NodeRegistrar:
     async def _withdraw(self) -> None:
         try:
             async with timeout_at(deadline_after(self._host.clock, WITHDRAW_LIMIT_S)):
-                stat = await self._tree.exists(self._path)
-                if stat is not None and stat.ephemeral_owner == self._tree.session_id:
-                    await self._tree.delete(self._path, stat.version)
+                await delete_of_session(self._tree, self._path)
         except (TriplicateError, TimeoutError) as error:
             self._host.trace("node.withdraw", node=self._own.node_id, error=repr(error))
         self._held_by = 0
@@ -263,13 +261,14 @@ class NodeRegistrar:
                 await self._tree.create(self._path, data, ephemeral=True, parents=True)
             except NodeExists:
                 try:
+                    session_id = self._tree.session_id
                     found, stat = await self._tree.get(self._path)
                     if stat.ephemeral_owner != self._tree.session_id:
                         other = _decoded(found)
                         former = other.directory == self._own.directory if replace_former_lives else other.life == self._life
                         if not former:
                             return other
-                        await self._tree.delete(self._path, stat.version)
+                        await multi_in_session(self._tree, session_id, [DeleteNode(self._path, stat.version)])
                         continue
                 except (NoNode, BadVersion):
                     continue

@@ -44,6 +44,7 @@ from triplicate.metadata import (
     creation,
     identity_check,
     identity_nodes,
+    multi_in_session,
     own_paths,
     store_time_ms,
 )
@@ -128,10 +129,11 @@ class HeadStore:
 
     async def delete_own(self, path: str, is_own: Callable[[bytes], bool]) -> None:
         """Delete an ephemeral node if its data are the caller's."""
+        session_id = self.tree.session_id
         try:
             data, stat = await self.tree.get(path)
             if is_own(data):
-                await self.tree.delete(path, stat.version)
+                await multi_in_session(self.tree, session_id, [DeleteNode(path, stat.version)])
         except (NoNode, BadVersion):
             return
 

@@ -22,7 +22,7 @@ from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.store.log_encryption import LogEncryption
 from triplicate.log.store.segments import password_of
 from triplicate.log.upkeep.snapshot_ledgers import SnapshotReader, SnapshotWriter
-from triplicate.metadata import CheckVersion, CreateNode, DeleteNode, SetData, TreeOperation, Watch, own_paths
+from triplicate.metadata import CheckVersion, CreateNode, DeleteNode, SetData, TreeOperation, Watch, delete_of_session, own_paths
 from triplicate.runtime import fault_point, sleep
 
 
@@ -173,13 +173,7 @@ class LogSnapshots:
 
     async def release(self) -> None:
         """Delete the claim if it is this session's."""
-        path = f"{self._path}/claim"
-        stat = await self._store.persist(lambda: self._store.tree.exists(path))
-        if stat is not None and stat.ephemeral_owner == self._store.tree.session_id:
-            try:
-                await self._store.persist(lambda: self._store.tree.delete(path))
-            except NoNode:
-                return
+        await self._store.persist(lambda: delete_of_session(self._store.tree, f"{self._path}/claim"))
 
     async def _change(
         self, decide: Callable[[SnapshotList], SnapshotList | None], ledger_id: int | None = None

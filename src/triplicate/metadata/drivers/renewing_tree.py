@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from triplicate.errors import AccessRefused, ConnectionLost, SessionExpired, WrongCluster
+from triplicate.errors import AccessRefused, ConnectionLost, NoNode, SessionExpired, WrongCluster
 from triplicate.metadata.core.tree import ANY_VERSION, Stat, Tree, TreeOperation, Watch
 from triplicate.runtime import Backoff, Host, shielded, sleep
 
@@ -29,7 +29,9 @@ REFUSED_PAUSE_S = 5.0
 
 class RenewingTree:
     """A `Tree` over a sequence of sessions. It raises SessionExpired only after `close`. An operation that meets an expired session was not
-    applied; it is repeated on the next session, and watches wake. If new sessions expire at once, operations raise ConnectionLost."""
+    applied; it is repeated on the next session, and watches wake. If new sessions expire at once, operations raise ConnectionLost.
+
+    A change that relies on an ephemeral node of this process must not be repeated so: see `session_nodes`."""
 
     def __init__(self, first: Tree, open_session: Callable[[], Awaitable[Tree]], host: Host) -> None:
         self._tree = first
@@ -95,6 +97,22 @@ class RenewingTree:
             operation: of the present session. It may be called several times.
         """
         return await self._run(operation)
+
+    async def run_in(self, session_id: int, operation: Callable[[Tree], Awaitable[Result]]) -> Result:
+        """Run an operation in one session only.
+
+        Raises:
+            NoNode: the session has expired, and its ephemeral nodes are gone. Otherwise as operations of the interface.
+        """
+        tree = await self.current()
+        if tree.session_id == session_id:
+            try:
+                return await operation(tree)
+            except SessionExpired:
+                self.mark_expired(tree)
+                if self._closed:
+                    raise
+        raise NoNode(f"session {session_id} is over, and its ephemeral nodes are gone")
 
     async def _run(self, operation: Callable[[Tree], Awaitable[Result]]) -> Result:
         for _ in range(SESSIONS_PER_OPERATION_MAX - 1):

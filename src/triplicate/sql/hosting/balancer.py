@@ -13,7 +13,7 @@ from dataclasses import replace
 from triplicate.client import Client
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import BadVersion, NodeExists, NoNode, SessionExpired, SqlError, TriplicateError
-from triplicate.metadata import Watch, own_paths
+from triplicate.metadata import Watch, delete_of_session, own_paths
 from triplicate.replica import (
     CopyChange,
     LeaderMove,
@@ -94,8 +94,7 @@ class Balancer:
         """Let another node be elected. When the metadata do not answer, this node's election ends with the session."""
         try:
             async with timeout_at(deadline_after(self._host.clock, WITHDRAW_LIMIT_S)):
-                if await self._is_elected():
-                    await self._tree.delete(self._path)
+                await delete_of_session(self._tree, self._path)
         except (TriplicateError, TimeoutError) as error:
             self._trace("node.withdraw", error=repr(error))
 
