@@ -8,7 +8,7 @@ from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import statement_of
-from triplicate.sql.executor.reader_connection import refresh_schema
+from triplicate.sql.executor.short_reads import refresh_schema
 from triplicate.sql.executor.statement_batches import AutocommitRequest
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 

@@ -85,6 +85,8 @@ class Prepared:
     """Whether it calls `last_insert_rowid()` or its kin, see `SessionCounters`."""
     last_row_id: int = 0
     """Where `last_insert_rowid()` begins in it."""
+    is_constant: bool = False
+    """Whether it reads views, but no table. SQLite would run its program again after the views have changed."""
 
 
 class Cursor(Protocol):

@@ -229,7 +229,22 @@ class Authorizer:
         is_query = kind is StatementKind.READ and words[0] in _QUERIES
         measured = is_query and is_measured(self._connection, text, self._tables, self._functions, len(names))
         counts = not COUNTERS.isdisjoint(self._functions)
-        return Prepared(text, kind, columns, parameters, tag, measured, "triplicate_position" in self._functions, counts=counts)
+        return Prepared(
+            text,
+            kind,
+            columns,
+            parameters,
+            tag,
+            measured,
+            "triplicate_position" in self._functions,
+            counts=counts,
+            is_constant=is_query and self._reads_no_table(),
+        )
+
+    def _reads_no_table(self) -> bool:
+        """Whether the statement that was examined reads views, but no table."""
+        query = "select type from main.sqlite_schema where type in ('table', 'view') and name = ? collate nocase"
+        return {kind for name in self._tables for (kind,) in self._connection.execute(query, (name,))} == {"view"}
 
     def _authorize(self, action: int, first: str | None, second: str | None, database: str | None, _inner: str | None) -> int:
         mode = self._mode

@@ -16,8 +16,8 @@ from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, Row
 from triplicate.sql.core.long_reads import LongReads
 from triplicate.sql.executor.authorizer import Authorizer
-from triplicate.sql.executor.reader_connection import closing_error, refresh_schema
-from triplicate.sql.executor.short_reads import CHECKED_STEPS, EXAMINED_CHARACTERS, ROW_BYTES, StepLimit, read_short
+from triplicate.sql.executor.reader_connection import closing_error
+from triplicate.sql.executor.short_reads import CHECKED_STEPS, EXAMINED_CHARACTERS, ROW_BYTES, StepLimit, read_short, refresh_schema
 from triplicate.sql.executor.transaction_functions import TransactionContext
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_reader
 from triplicate.sql.storage.sqlstates import FAULTS

@@ -17,7 +17,16 @@ from triplicate.sql.core.interface import Prepared, Row, StatementKind
 from triplicate.sql.core.rights import Rights
 from triplicate.sql.executor.authorizer import Authorizer, check_width
 from triplicate.sql.executor.interrupts import StopFlag, interrupted_by_cancellation
-from triplicate.sql.executor.short_reads import CHECKED_STEPS, EXAMINED_CHARACTERS, FIRST_ROWS, ROW_BYTES, StepLimit, read_short
+from triplicate.sql.executor.short_reads import (
+    CHECKED_STEPS,
+    EXAMINED_CHARACTERS,
+    FIRST_ROWS,
+    ROW_BYTES,
+    StepLimit,
+    execute_query,
+    read_short,
+    refresh_schema,
+)
 from triplicate.sql.executor.statement_rights import StatementRights
 from triplicate.sql.executor.transaction_functions import TransactionContext
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_reader, read_state
@@ -29,15 +38,6 @@ _PROGRESS_STEPS = 5000
 
 def closing_error() -> SqlError:
     return SqlError("57P01", "the database is being closed")
-
-
-def refresh_schema(connection: apsw.Connection) -> None:
-    """Let a connection notice a schema change of another one before it examines a statement.
-
-    SQLite notices it only when a statement runs. A statement that is merely prepared sees the old schema: DROP TABLE IF EXISTS would seem
-    to do nothing.
-    """
-    connection.execute("select 1 from sqlite_schema limit 1").fetchall()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class ReaderConnection:
         cursor = opened.connection.cursor()
         try:
             with opened.authorizer.running(StatementKind.READ, explain=prepared.tag == "EXPLAIN"):
-                cursor.execute(prepared.sql, tuple(parameters))
+                execute_query(cursor, prepared, parameters)
                 check_width(cursor, prepared)
                 rows = _fetch(cursor, FIRST_ROWS)
         except FAULTS as error:

@@ -46,6 +46,22 @@ class StepLimit:
         return self.checks >= _CHECKS or (self.checks > 1 and read > _PAGES)
 
 
+def refresh_schema(connection: apsw.Connection) -> None:
+    """Let a connection notice a schema change of another one before it examines a statement.
+
+    SQLite notices it only when a statement opens a table. A statement that is merely prepared sees the old schema: DROP TABLE IF EXISTS
+    would seem to do nothing.
+    """
+    connection.execute("select 1 from sqlite_schema limit 1").fetchall()
+
+
+def execute_query(cursor: apsw.Cursor, prepared: Prepared, parameters: Sequence[Value]) -> apsw.Cursor:
+    """Start a query with the schema as it is now."""
+    if prepared.is_constant:
+        refresh_schema(cursor.connection)
+    return cursor.execute(prepared.sql, tuple(parameters), can_cache=not prepared.is_constant)
+
+
 def read_short(connection: apsw.Connection, authorizer: Authorizer, prepared: Prepared, parameters: Sequence[Value]) -> list[Row] | None:
     """Run a statement to its end. The connection has a `StepLimit`.
 
@@ -59,7 +75,7 @@ def read_short(connection: apsw.Connection, authorizer: Authorizer, prepared: Pr
     authorizer.begin_read()
     cursor = connection.cursor()
     try:
-        rows = _short_result(cursor.execute(prepared.sql, tuple(parameters)))
+        rows = _short_result(execute_query(cursor, prepared, parameters))
     except (apsw.BusyError, apsw.LockedError):
         raise
     except FAULTS:

@@ -204,3 +204,16 @@ def test_a_replaced_file_is_read_through_another_connection(tmp_path: Path) -> N
         assert not [found for found in apsw.connections() if found.filename.startswith(str(tmp_path))]
 
     asyncio.run(asyncio.wait_for(body(), 20))
+
+
+def test_a_view_of_constants_is_read_as_it_is_now(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        view = "create view v as with s(x) as (values (1), (2), ({})) select x from s order by 1"
+        for last in (3, 4):
+            await run(session, view.format(last))
+            assert (await run(session, "select * from v"))[-1] == (last,)
+            assert (await run(session, "select * from v where x not like ''"))[-1] == (last,), "in a thread"
+            await run(session, "drop view v")
+
+    play(tmp_path, scene)
