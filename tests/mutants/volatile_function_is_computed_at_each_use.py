@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.sql.pg.translate import render_queries, translation
 
 TESTS = [
-    "tests/unit/sql/pg/translate/test_volatile_functions.py::test_all_uses_of_a_column_have_the_same_value",
-    "tests/unit/sql/pg/translate/test_volatile_functions.py::test_a_view_computes_a_row_once_and_another_one_each_time",
+    "tests/unit/sql/pg/translate/test_render_queries_volatile.py::test_all_uses_of_a_column_have_the_same_value",
+    "tests/unit/sql/pg/translate/test_render_queries_volatile.py::test_a_view_computes_a_row_once_and_another_one_each_time",
 ]
 
 

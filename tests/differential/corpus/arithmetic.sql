@@ -65,7 +65,7 @@ SELECT '-0'::float8;
 SELECT 'NaN'::float8; -- refused NaN cannot be stored
 SELECT 'Infinity'::float8;
 SELECT '-inf'::float8;
-SELECT 3.14::float4; -- documented real-width
+SELECT 3.14::float4, 0.3::real::text, 0.3::real = 0.3::real, (1.0/3)::real::text, 16777217::real::text;
 SELECT 1.0::float4 / 3;
 SELECT 1.0::float8 / 3;
 SELECT 100000.0::float8;

@@ -27,7 +27,7 @@ SELECT $1::time; -- with time "01:02:03"
 SELECT $1::uuid; -- with uuid "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
 SELECT $1::bytea; -- with bytea "\\x00ff"
 SELECT $1::json; -- with json "{\"a\": 1}"
-SELECT $1::jsonb; -- with jsonb "{\"b\":1,\"a\": 2}" / documented json-in-its-own-form
+SELECT $1::jsonb; -- with jsonb "{\"b\":1,\"a\": 2}"
 SELECT CAST($1 AS int) * 2; -- with ? 4
 SELECT CAST($1 AS varchar(2)); -- with ? "abc"
 SELECT $1::int; -- with ? null

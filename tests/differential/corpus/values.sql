@@ -355,8 +355,8 @@ INSERT INTO j (id, k) VALUES (5, '');
 SELECT u FROM j ORDER BY id;
 SELECT j FROM j ORDER BY id;
 SELECT k FROM j ORDER BY id;
-SELECT j -> 'a' FROM j ORDER BY id; -- documented json-in-its-own-form
-SELECT j ->> 'a' FROM j ORDER BY id; -- documented json-in-its-own-form
+SELECT j -> 'a' FROM j ORDER BY id;
+SELECT j ->> 'a' FROM j ORDER BY id;
 SELECT j -> 'a' -> 'b' -> 0 FROM j WHERE id = 1;
 SELECT j -> 'a' -> 'b' ->> 1 FROM j WHERE id = 1;
 SELECT j -> 'a' -> 'b' -> 2 FROM j WHERE id = 1;
@@ -365,7 +365,7 @@ SELECT j -> 'a' -> 'b' -> -1 FROM j WHERE id = 1;
 SELECT j -> 0 FROM j WHERE id = 2;
 SELECT j ->> 1 FROM j WHERE id = 2;
 SELECT k ->> 'a' FROM j WHERE id = 1;
-SELECT k -> 'b' FROM j WHERE id = 1; -- documented json-in-its-own-form
+SELECT k -> 'b' FROM j WHERE id = 1;
 SELECT (k ->> 'a')::int + 1 FROM j WHERE id = 1;
 SELECT k ->> 'nosuch' FROM j WHERE id = 1;
 SELECT j #> '{a,b,0}' FROM j WHERE id = 1; -- refused operator #>
@@ -379,6 +379,21 @@ SELECT '{"a":true}'::json ->> 'a';
 SELECT '{"a":1.50}'::json ->> 'a';
 SELECT '{"a.b":1}'::json ->> 'a.b';
 SELECT '{"$":1}'::json ->> '$';
+SELECT '{"a\"b": 1, "c\\d": 2, "": 3, "é": 4}'::json ->> 'a"b', '{"a\"b": 1, "c\\d": 2, "": 3}'::jsonb ->> 'c\d', '{"": 3}'::jsonb -> '', '{"é": 4}'::json -> 'é';
+SELECT '{"a":1, "a": [2, 3]}'::json -> 'a', '{"a":1, "a": [2, 3]}'::jsonb -> 'a';
+SELECT '"str"'::jsonb -> 0, '"str"'::jsonb ->> -1, '"str"'::jsonb -> 1, '"str"'::json -> 0, '"str"'::jsonb -> 'a', '7'::jsonb -> 0;
+SELECT '{"a": {"b" : 1.50 }}'::json -> 'a', '{"a": {"b" : 1.50 }}'::jsonb -> 'a';
+SELECT '{"a": null, "b": "null", "c": ["x"]}'::jsonb ->> 'a', '{"b": "null"}'::jsonb ->> 'b', '{"c": ["x"]}'::jsonb -> 'c' ->> 0;
+SELECT '"\u0000"'::jsonb;
+SELECT '{"\ud800": 1}'::jsonb;
+SELECT '"\u0000"'::json;
+SELECT '{"a": "\u0000"}'::json ->> 'a';
+SELECT '{"a": "\ud83d\ude00"}'::jsonb ->> 'a';
+INSERT INTO j (id, j) VALUES (6, '{"b":2, "a":1}');
+INSERT INTO j (id, k) SELECT 7, j FROM j WHERE id = 6;
+SELECT k, k = '{"a":1,"b":2}' FROM j WHERE id = 7;
+UPDATE j SET k = j WHERE id = 6 RETURNING k;
+DELETE FROM j WHERE id > 5;
 SELECT '{"a":1}'::text -> 'a'; -- documented operators-of-any-type
 SELECT k = '{"a":1,"b":2}' FROM j WHERE id = 1;
 SELECT j = '[]' FROM j; -- documented operators-of-any-type

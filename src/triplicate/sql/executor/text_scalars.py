@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from triplicate.errors import SqlError
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.executor.scalar_function import Scalar
+from triplicate.sql.pg.values.json_text import json_part, json_part_text
 from triplicate.sql.pg.values.patterns import glob_of_like
 from triplicate.sql.pg.values.regular_expressions import regular_expression
 
@@ -147,13 +147,6 @@ def _matches(value: Any, pattern: Any, ignores_case: Any) -> Value:
     return int(regular_expression(str(pattern), bool(ignores_case)).matches(str(value)))
 
 
-def _json_text(value: Any) -> Value:
-    """An element of JSON as text: a string without its quotes, NULL for null."""
-    text = str(value)
-    found: Value = json.loads(text) if text.startswith('"') else text
-    return None if text == "null" else found
-
-
 def _quote_literal(value: Any) -> Value:
     """A text as a string constant. PostgreSQL writes an escape string if there are backslashes."""
     text = str(value).replace("'", "''")
@@ -180,6 +173,7 @@ TEXT_SCALARS: dict[str, Scalar] = {
     "starts_with": Scalar(lambda value, prefix: int(str(value).startswith(str(prefix))), (2,)),
     "matches": Scalar(_matches, (3,)),
     "glob": Scalar(lambda pattern, escape: glob_of_like(str(pattern), str(escape)), (2,)),
-    "json_text": Scalar(_json_text, (1,)),
+    "json_part": Scalar(lambda value, key, is_jsonb: json_part(value, key, is_jsonb=bool(is_jsonb)), (3,)),
+    "json_part_text": Scalar(lambda value, key, is_jsonb: json_part_text(value, key, is_jsonb=bool(is_jsonb)), (3,)),
 }
 """By name without prefix. All return NULL where an argument is NULL."""

@@ -20,7 +20,7 @@ _TARGET = re.compile(
     r"(?:\"?main\"?\s*\.\s*)?(?:\"((?:[^\"]|\"\")+)\"|(\w+))",
     re.IGNORECASE,
 )
-"""What a statement does, and the table that it changes."""
+"""The verb of a statement, and the table that it changes."""
 _REFERRING = """
 SELECT DISTINCT m.name FROM sqlite_schema m JOIN pragma_foreign_key_list(m.name) f WHERE m.type = 'table' AND lower(f."table") = ?
 """
@@ -110,7 +110,7 @@ def _referring(connection: apsw.Connection, table: str) -> Iterator[Violation]:
 
 
 def _target_of(sql: str) -> tuple[str, str]:
-    """What a statement does, and the table that it changes, in lower case; both empty if that is not clear."""
+    """The verb of a statement, and the table that it changes, in lower case; both empty if that is not clear."""
     match = _TARGET.match(sql)
     if match is None:
         return "", ""

@@ -195,7 +195,7 @@ class ExpressionTyping:
                 return types.JSON if operator == "->" else None
             self.typing.resolve(node.left, types.JSON)
             self.typing.resolve(node.right, types.INT8 if is_index else types.TEXT)
-            return types.JSON if operator == "->" else types.TEXT
+            return types.TEXT if operator == "->>" else types.JSONB if node.left.oid == types.JSONB else types.JSON
         for side in (node.left, node.right):
             self.typing.resolve(side, types.INT8)
             if side.oid in CAST_NAMES and side.oid not in INTEGERS:

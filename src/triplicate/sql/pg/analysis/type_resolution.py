@@ -186,6 +186,7 @@ class TypeResolver:
             (target in INTEGERS and source in (types.FLOAT4, types.FLOAT8, types.NUMERIC, *TEXTS))
             or (target in TEXTS and source in (types.BOOL, types.FLOAT4, types.FLOAT8, types.TIMESTAMPTZ))
             or (target in MOMENTS and source in (*MOMENTS, *TEXTS))
+            or (target, source) == (types.JSONB, types.JSON)
             or (target in (types.BOOL, types.UUID, types.NUMERIC, types.FLOAT8) and source in TEXTS)
         )
         if converts:

@@ -29,7 +29,7 @@ _SHOWN = {
     "remainder": "a division by a value that may be zero",
     "glob": "LIKE with a pattern that is not a constant",
     "matches": "a regular expression",
-    "json_text": "->>",
+    "json_part_text": "->>",
     "date_add": "arithmetic of dates",
     "date_difference": "arithmetic of dates",
 }

@@ -348,12 +348,8 @@ class Renderer:
             self.add(")", node)
         elif operator in ("~~", "~~*", "!~~", "!~~*"):
             self._pattern(node, node.left, node.right, None, ignores_case=operator[-1] == "*", negated=operator[0] == "!")
-        elif operator in ("->", "->>") and node.oid is not None and isinstance(node.right, nodes.Literal):
-            self._json_part(node, node.right)
-        elif operator == "->>" and node.oid == types.TEXT:
-            self.add(OURS + "json_text(", node)
-            self.replaced(node, [(*node.at, "->")])
-            self.add(")", node)
+        elif operator in ("->", "->>") and not (isinstance(node.right, nodes.Literal) and is_json_path(node.right.value)):
+            self._json_part(node)
         elif operator == "||" and node.oid == types.BYTEA:
             self.add("CAST(", node)
             self.verbatim(node)
@@ -363,16 +359,16 @@ class Renderer:
         else:
             self.verbatim(node)
 
-    def _json_part(self, node: nodes.Binary, key: nodes.Literal) -> None:
-        """Render an element of JSON by a constant key. SQLite would parse a key that begins with a dollar sign as a path."""
-        self.add(OURS + "json_text(" if node.operator == "->>" else "", node)
-        self.operand(node.left, sqlite_strength(node), is_right=False)
-        self.add(" -> ", node)
-        if key.kind == "string" and key.value.startswith("$") and not is_json_path(key.value):
-            self.add(quote_string('$."' + key.value.replace('"', '\\"') + '"'), key)
-        else:
-            self.write(key)
-        self.add(")" if node.operator == "->>" else "", node)
+    def _json_part(self, node: nodes.Binary) -> None:
+        """Render an element of JSON. SQLite's operator takes a key that begins with $ for a path, and finds none with a quote."""
+        key = node.right
+        if node.operator == "->>" or self.context.calls_ours:
+            function = OURS + ("json_part_text" if node.operator == "->>" else "json_part")
+            self.call(function, node, node.left, key, "1" if node.left.oid == types.JSONB else "0")
+            return
+        if isinstance(key, nodes.Literal) and key.kind == "string" and (not key.value or set(key.value) & set('$"\\')):
+            raise SqlError("0A000", f"-> with the key {key.value!r} is not available in a definition", hint="Compute it in the query.")
+        self.verbatim(node)
 
     def _like(self, node: nodes.Like) -> None:
         if node.kind in ("LIKE", "ILIKE"):

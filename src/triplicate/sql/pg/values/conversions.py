@@ -6,13 +6,11 @@ integer, a float if that prints the same, or text. Source: PostgreSQL 15, the ty
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
@@ -360,36 +358,13 @@ def _to_uuid(value: Value, _source: int | None, target: int, _modifiers: tuple[i
     return str(uuid.UUID(stripped))
 
 
-def _refuse_constant(text: str) -> Any:
-    raise ValueError(text)
-
-
 def _to_json(value: Value, _source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:
     if not isinstance(value, str):
         raise _no_cast(types.BYTEA if isinstance(value, bytes) else types.INT8, target)
-    # The numbers of jsonb are numerics, which have limits, and json keeps its text.
-    number = decimal_of_text if target == types.JSONB else Decimal
     try:
-        tree = json.loads(value, parse_float=number, parse_int=number, parse_constant=_refuse_constant)
+        return types.value_of_text(value, target)
     except (ValueError, RecursionError):
         raise SqlError("22P02", f'invalid input syntax for type json: "{_shown(value)}"') from None
-    if isinstance(tree, Decimal):
-        types.check_json_number(tree)
-    return value if target == types.JSON else _normal_json(tree)
-
-
-def _normal_json(tree: Any) -> str:
-    """JSON as jsonb prints it: keys in the order of their lengths and then bytes, one blank after commas and colons. The last of equal keys
-    stays.
-    """
-    if isinstance(tree, dict):
-        keys = sorted(tree, key=lambda key: (len(key.encode()), key.encode()))
-        return "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {_normal_json(tree[key])}" for key in keys) + "}"
-    if isinstance(tree, list):
-        return "[" + ", ".join(map(_normal_json, tree)) + "]"
-    if isinstance(tree, Decimal):
-        return f"{tree:f}"
-    return json.dumps(tree, ensure_ascii=False)
 
 
 def _to_bytes(value: Value, source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:

@@ -27,6 +27,7 @@ from triplicate.sql.core.declared_types import Declared, Kind, parse_declared
 from triplicate.sql.core.interface import Value
 from triplicate.sql.core.value_checks import is_json
 from triplicate.sql.pg.values.array_results import BOOL_ARRAY, ELEMENTS, array_in_text, encode_array
+from triplicate.sql.pg.values.json_text import json_number, normal_json
 from triplicate.sql.pg.values.numeric_limits import EXACT, decimal_of_text
 
 BOOL, BYTEA, INT8, INT2, INT4, TEXT, OID, JSON = 16, 17, 20, 21, 23, 25, 26, 114
@@ -208,23 +209,23 @@ def value_of_text(text: str, oid: int) -> Value:
             return _bytea_of_text(text)
         case 2950:
             return str(uuid.UUID(_plain(text)))
-        case 114 | 3802:
-            _check_json(text)
+        case 114:
+            if not is_json(text):
+                raise ValueError("not JSON")
+            _check_json_number(text)
+        case 3802:
+            _check_json_number(text)
+            return normal_json(text)
     if "\0" in text:
         raise SqlError("22021", "text cannot contain the character with code zero")
     return text
 
 
-def _check_json(text: str) -> None:
-    """Check JSON text. Raises ValueError for malformed text, and as `check_json_number`."""
-    if not is_json(text):
-        raise ValueError("not JSON")
-    if text.strip()[0] in "-0123456789":
-        check_json_number(Decimal(text.strip()))
-
-
-def check_json_number(number: Decimal) -> None:
+def _check_json_number(text: str) -> None:
     """Check JSON that is only a number, which SQLite stores as a number. Raises SqlError 22003 if SQLite would change it."""
+    number = json_number(text)
+    if number is None:
+        return
     is_integer = number == number.to_integral_value() and -(2**63) <= number < 2**63
     if not is_integer and number != Decimal(repr(float(number))):
         raise SqlError("22003", f"the json number {str(number)[:40]} has more digits than can be stored exactly")
