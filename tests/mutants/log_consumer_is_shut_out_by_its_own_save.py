@@ -14,10 +14,10 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     write = ConsumerNodes.write
 
-    async def strictly(self: ConsumerNodes, state: Any, version: int | None) -> Any:
+    async def strictly(self: ConsumerNodes, state: Any, stored: Any) -> Any:
         found = await self.read()
-        if found is not None and version is not None and found.version != version:
+        if found is not None and stored is not None and found.version != stored.version:
             raise ConsumerFenced(f"{self} has another version")
-        return await write(self, state, version)
+        return await write(self, state, stored)
 
     patch(ConsumerNodes, "write", strictly)

@@ -9,12 +9,18 @@ TESTS = ["tests/unit/log/test_consumers.py::test_a_consumer_that_was_taken_over_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.store.consumer_nodes import ConsumerNodes
+    from dataclasses import replace
+
+    from triplicate.log.store.consumer_nodes import ConsumerNodes, StoredConsumer
     from triplicate.metadata.core.tree import ANY_VERSION
 
     write = ConsumerNodes.write
 
-    async def blindly(self: ConsumerNodes, state: Any, version: int | None) -> Any:
-        return await write(self, state, None if version is None else ANY_VERSION)
+    async def nothing(self: ConsumerNodes, *_: Any) -> list[Any]:
+        return []
 
+    async def blindly(self: ConsumerNodes, state: Any, stored: StoredConsumer | None) -> Any:
+        return await write(self, state, None if stored is None else replace(stored, version=ANY_VERSION))
+
+    patch(ConsumerNodes, "_hold", nothing)
     patch(ConsumerNodes, "write", blindly)

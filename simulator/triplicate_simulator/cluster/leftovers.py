@@ -30,11 +30,11 @@ EXPECTED = tuple(
         r"/triplicate/[^/]+/incarnations/bookie-\d+",
         r"/triplicate/[^/]+/nodes/[^/]+",
         r"/triplicate/[^/]+/logs/[^/]+",
-        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|requests|snapshots|producers|id)",
+        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|requests|snapshots|producers|id|holders)",
         r"/triplicate/[^/]+/(databases|stores)/[^/]+",
         r"/triplicate/[^/]+/(databases|stores)/[^/]+/(candidates|id|id/[0-9a-f]{32})",
         # Checked by `find_unreferenced` against the lists of logs.
-        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|id)/[^/]+",
+        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|id|holders)/[^/]+",
         # Folders of damaged copies, and of notes and progress of repairs; a bookie to be read-only; the table of locations.
         r"/triplicate/[^/]+/(damaged|repairs|progress|readonly|readonly/bookie-\d+|racks)",
         # How long the auditor saw bookies absent that are lost at the end.

@@ -73,7 +73,7 @@ async def _change(nodes: ConsumerNodes, decide: Callable[[StoredConsumer | None]
     while True:
         found = await nodes.read(synced=True)
         try:
-            return await nodes.write(await decide(found), None if found is None else found.version)
+            return await nodes.write(await decide(found), found)
         except ConsumerFenced:
             attempts += 1
             if attempts >= OPEN_ATTEMPTS:

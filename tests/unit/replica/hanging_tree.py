@@ -1,4 +1,4 @@
-"""A client whose first transaction of a kind hangs, while others delete and create what it was meant for."""
+"""A session whose first transaction of a kind hangs, while others delete and create what it was meant for."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from triplicate.client import Client
-from triplicate.metadata import ANY_VERSION, DeleteNode, SetData, Stat, TreeOperation
+from triplicate.metadata import ANY_VERSION, DeleteNode, SetData, Stat, Tree, TreeOperation
 
 
 class Hold:
-    """Lets a client's first change that is `held`, from now on, hang until it may go on. Single changes count as transactions of one."""
+    """Lets a session's first change that is `held`, from now on, hang until it may go on. Single changes count as transactions of one."""
 
-    def __init__(self, client: Client, held: Callable[[Sequence[TreeOperation]], bool]) -> None:
+    def __init__(self, session: Tree, held: Callable[[Sequence[TreeOperation]], bool]) -> None:
         self.reached, self.go_on = asyncio.Event(), asyncio.Event()
-        tree: Any = client.metadata.tree
+        tree: Any = session
         multi, set_data, delete = tree.multi, tree.set, tree.delete
 
         async def hang(operations: Sequence[TreeOperation]) -> None:

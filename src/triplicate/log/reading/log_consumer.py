@@ -153,7 +153,7 @@ class LogConsumer:
             if chosen != self.saved_position or self._unsettled:
                 state = replace(self._stored.state, position=chosen, saved_ms=self._clock.wall_us() // 1000)
                 self._unsettled = True
-                self._stored = await self._nodes.write(state, self._stored.version)
+                self._stored = await self._nodes.write(state, self._stored)
                 self._unsettled = False
             self._saved_at_s = self._clock.monotonic()
             return chosen

@@ -1,20 +1,35 @@
 """The nodes of named consumers: saved positions, changed by compare-and-set, and who consumes at present.
 
-The position's node alone is safe: every opening writes its token there, so a process that opened the consumer before finds another version
-and cannot save. The ephemeral node below it serves liveness and messages.
+Every opening writes its token into the position's node, so a process that opened the consumer before finds another version and cannot
+save. A version alone does not distinguish a consumer from the next one of its name, since each node counts from 0. So an opening also
+creates an empty node with its token's name among the log's holders, in place of that of the opening before; a deletion deletes it with the
+consumer. A transaction on a position needs the holder's node of the token that was read. The ephemeral node below the position serves
+liveness and messages.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 
-from triplicate.errors import BadVersion, ConsumerFenced, ConsumerOwned, NodeExists, NoNode, NotEmpty, SessionExpired, TriplicateError
+from triplicate.errors import (
+    BadVersion,
+    ConsumerFenced,
+    ConsumerOwned,
+    CorruptionError,
+    FormatError,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    SessionExpired,
+    TriplicateError,
+)
 from triplicate.log.core.consumer_state import ConsumerState, decode_consumer, encode_consumer
 from triplicate.log.core.head import Owner, decode_owner, encode_owner
 from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ownership import release_node
-from triplicate.metadata import CreateNode, DeleteNode, SetData, own_paths
+from triplicate.metadata import CheckVersion, CreateNode, DeleteNode, SetData, TreeOperation, own_paths
 from triplicate.runtime import sleep
 
 OWNER_PAUSE_S = 0.05
@@ -57,22 +72,23 @@ class ConsumerNodes:
             return None
         return StoredConsumer(decode_consumer(data, self.log, self._name), stat.version)
 
-    async def write(self, state: ConsumerState, version: int | None) -> StoredConsumer:
-        """Create the node (version None), or change it from this version, or from a later one of the same owner.
+    async def write(self, state: ConsumerState, stored: StoredConsumer | None) -> StoredConsumer:
+        """Create the node (stored None), or change it from what is stored, or from a later version of the same owner.
 
         An unknown outcome is resolved. An owner has later versions than it knows if a change of its own was cancelled.
 
         Raises:
             ConsumerFenced: the node has another version; nothing was changed by this call. NoSuchLog.
         """
-        store, data, expected = self._store, encode_consumer(state), version
+        store, data, expected = self._store, encode_consumer(state), None if stored is None else stored.version
         has_parent = False
+        held = await self._hold(state, None if stored is None else stored.state.owner)
 
         async def attempt() -> StoredConsumer:
             nonlocal expected, has_parent
             operation = CreateNode(self._path, data) if expected is None else SetData(self._path, data, expected)
             try:
-                await store.tree.multi([operation, await store.identity(self.log, state.log_id)])
+                await store.tree.multi([operation, await store.identity(self.log, state.log_id), *held])
                 return StoredConsumer(state, 0 if expected is None else expected + 1)
             except (BadVersion, NodeExists, NoNode):
                 await store.tree.sync(self._path)
@@ -98,6 +114,28 @@ class ConsumerNodes:
 
         return await store.persist(attempt)
 
+    async def _hold(self, state: ConsumerState, former: Owner | None) -> list[TreeOperation]:
+        """The operations with which the owner of a state holds the consumer. They fail if it is not the former owner's any more."""
+        store, own = self._store, self._holder(state.owner)
+        if former == state.owner:
+            return [CheckVersion(own)]
+        folder = own_paths.holders_path(store.own_root, self.log)
+        if await store.persist(lambda: store.tree.exists(folder)) is None:
+            identity = await store.identity(self.log, state.log_id, afresh=True)
+            with suppress(NodeExists):
+                await store.persist(lambda: store.tree.multi([identity, CreateNode(folder)]))
+        return [CreateNode(own), *await self._end_of_hold(former)]
+
+    async def _end_of_hold(self, former: Owner | None) -> list[TreeOperation]:
+        """The deletion of a holder's node. A process of an earlier release has none."""
+        if former is None:
+            return []
+        path = self._holder(former)
+        return [] if await self._store.persist(lambda: self._store.tree.exists(path)) is None else [DeleteNode(path)]
+
+    def _holder(self, owner: Owner) -> str:
+        return own_paths.holder_path(self._store.own_root, self.log, owner.token)
+
     async def _ensure_parent(self) -> None:
         try:
             await self._store.tree.create(own_paths.consumers_path(self._store.own_root, self.log), parents=True)
@@ -113,15 +151,20 @@ class ConsumerNodes:
             nonlocal sent, made_ms
             was_sent, sent = sent, True
             for _ in range(DELETE_ATTEMPTS):
-                stat = await tree.exists(self._path)
-                if stat is None:
+                try:
+                    data, stat = await tree.get(self._path)
+                except NoNode:
                     return was_sent  # By an attempt whose answer was lost.
                 if made_ms not in (None, stat.ctime_ms):
                     return True  # This one was made afterwards.
                 made_ms = stat.ctime_ms
-                below = [DeleteNode(self._owner_path)] if await tree.exists(self._owner_path) is not None else []
+                below: list[TreeOperation] = [DeleteNode(self._owner_path)] if await tree.exists(self._owner_path) is not None else []
                 try:
-                    await tree.multi([*below, DeleteNode(self._path, stat.version)])
+                    held = await self._end_of_hold(decode_consumer(data, self.log, self._name).owner)
+                except (FormatError, CorruptionError):
+                    held = []
+                try:
+                    await tree.multi([*below, *held, DeleteNode(self._path, stat.version)])
                 except (NoNode, NotEmpty, BadVersion) as error:
                     # The process that consumes has come or gone, or has saved, in between.
                     self._store.host.trace("log.consumer_delete_retried", log=self.log, consumer=self._name, error=repr(error))

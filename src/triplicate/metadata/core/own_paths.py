@@ -121,6 +121,16 @@ def consumer_path(root: str, log: str, consumer: str) -> str:
     return f"{consumers_path(root, log)}/{encode_name(consumer)}"
 
 
+def holders_path(root: str, log: str) -> str:
+    """Children: the tokens of the processes that hold the named consumers of a log, or have reset them."""
+    return f"{log_path(root, log)}/holders"
+
+
+def holder_path(root: str, log: str, token: str) -> str:
+    """There as long as the process of this token may save the position of its consumer."""
+    return f"{holders_path(root, log)}/{encode_name(token)}"
+
+
 def clock_path(root: str) -> str:
     """A node written to read the clock of the metadata store: its ``mtime`` is the store's time."""
     return f"{root}/clock"

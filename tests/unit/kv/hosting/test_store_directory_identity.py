@@ -29,7 +29,7 @@ def test_a_late_drop_does_nothing_to_the_next_store(tmp_path: Path, held: Callab
             folder = own_paths.identities_path(ENTRY)
             names, _ = await tree.children(folder)
             await tree.multi([*(DeleteNode(f"{folder}/{name}") for name in names), DeleteNode(folder)])
-        hold = Hold(late, held)
+        hold = Hold(late.metadata.tree, held)
         task = asyncio.ensure_future(drop_store(late, "s"))
         await asyncio.wait_for(hold.reached.wait(), 5)
         version = (await tree.get(ENTRY))[1].version

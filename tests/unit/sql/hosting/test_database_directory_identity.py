@@ -94,7 +94,7 @@ def test_a_late_change_does_nothing_to_the_next_database(
         if not marked:
             await unmark(user)
         late = cluster.client("late")
-        hold = Hold(late, touches(ENTRY))
+        hold = Hold(late.metadata.tree, touches(ENTRY))
         task = asyncio.ensure_future(operation(late, cluster))
         await asyncio.wait_for(hold.reached.wait(), 5)
         await drop_database(user, "db")
@@ -140,7 +140,7 @@ def test_a_late_change_undoes_nothing_of_a_database_that_was_away_meanwhile(
         await cluster.start("n1", BY_HAND)
         user, late = await create(cluster, "db", EVERYWHERE), cluster.client("late")
         identity = (await read_info(user, "db")).identity
-        hold = Hold(late, touches(ENTRY))
+        hold = Hold(late.metadata.tree, touches(ENTRY))
         task = asyncio.ensure_future(operation(late, cluster))
         await asyncio.wait_for(hold.reached.wait(), 5)
         await detour(user)
@@ -168,7 +168,7 @@ def test_a_late_end_of_a_drop_does_nothing_to_the_next_drop(tmp_path: Path, oper
         user, late = await create(cluster, "db", EVERYWHERE), cluster.client("late")
         tombstone = own_paths.dropped_database_path(ROOT, (await read_info(user, "db")).identity)
         await drop_database(user, "db")
-        hold = Hold(late, touches(tombstone))
+        hold = Hold(late.metadata.tree, touches(tombstone))
         task = asyncio.ensure_future(operation(late, cluster.logs["late"]))
         await asyncio.wait_for(hold.reached.wait(), 5)
         await undelete_database(user, "db")
