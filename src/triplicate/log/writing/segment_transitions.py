@@ -396,7 +396,7 @@ class SegmentTransitions:
                 following = replace(following, reduced=reduced_quorums(head.settings, made))
             return head_changes.roll(head, closing, following, self._store.token(), self._store.limits, published), (
                 *extra,
-                *self._counted(closing.end_offset),
+                *self._counted(following.first_offset),
             )
 
         try:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.log.fake import SMALL, FakeAppender, Stage, play, read_values
 from tests.unit.log.head_rig import count_reads, lose_connection
+from tests.unit.log.publish_rig import staged
 from tests.waiting import eventually
 from triplicate.errors import HandleClosed, LogFenced, OutcomeUnknown, ProducerFenced, RecordTooLarge, SequenceGap, TooManyProducers
 from triplicate.log import Appended, LogClientSettings, Logs, LogSettings, StagingOrigin, decode_header
@@ -455,5 +456,25 @@ def test_a_producer_that_opens_slowly_does_not_make_the_log_forget_another() -> 
         async with await others.producer("l", "one") as again:
             assert again.last_sequence == 2
             assert (await again.append(b"." * 300, sequence=2)).is_duplicate
+
+    play(scene)
+
+
+def test_records_that_publishers_have_listed_behind_the_counted_ones_need_no_counting() -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l")
+        writer = await logs.writer("l")
+        producer = await writer.producer("p")
+        await producer.append(b"a", sequence=0)
+        await others.publish("l", [await staged(others, [b"b", b"c"])])
+        await producer.append(b"d", sequence=1)
+        _, end = producer_table.decode_producers(stage.store.get("/triplicate/test/logs/l/producers")[0], "l")
+        opened = (await others.head("l")).open
+        assert opened is not None
+        assert end == opened.first_offset == 3
+        async with await others.writer("l", take_over=True) as successor:
+            assert (await successor.producer("p")).last_sequence == 1
+        await writer.close()
 
     play(scene)
