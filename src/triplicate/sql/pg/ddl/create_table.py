@@ -36,10 +36,10 @@ def create_table(sql: str, tokens: Tokens) -> str:
         SqlError: 0A000 for an unsupported feature, with its name; 42601 for a syntax error; and as `parse_column` and `rewrite_column`.
     """
     edits = TextEdits(sql)
-    drop_schemas(tokens, edits)
     index = past_words(tokens, 2, "IF", "NOT", "EXISTS")
     index += 3 if at(tokens, index + 1).text == "." else 1
     columns = closing(tokens, index) + 1 if at(tokens, index).text == "(" else index
+    drop_schemas(tokens[:columns] if at(tokens, columns).upper == "AS" else tokens, edits)
     if at(tokens, columns).upper == "AS":
         # The query is translated later, as the query of an INSERT is.
         _refuse_options(tokens[columns:], edits, is_query=True)

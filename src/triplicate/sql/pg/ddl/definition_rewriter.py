@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement
@@ -94,7 +94,8 @@ def _create_view(sql: str, tokens: Tokens) -> str:
     if [token.upper for token in tokens[-2:]] == ["CHECK", "OPTION"]:
         raise refuse("WITH CHECK OPTION", "leave it out: only INSTEAD OF triggers change rows through a view")
     edits = TextEdits(sql)
-    drop_schemas(tokens, edits)
+    # The query is translated later; a schema in it can distinguish a table from a name in WITH.
+    drop_schemas(list(takewhile(lambda token: token.upper != "AS", tokens)), edits)
     return edits.text()
 
 

@@ -87,7 +87,8 @@ REWRITTEN = [
         "create table g(a int, b int generated always as (a*2) stored, c int as (a) virtual)",
         "create table g(a int, b int generated always as (a*2) stored, c int as (a) virtual)",
     ),
-    ("create view public.v as select * from public.t where a = 'x'::text", "create view v as select * from t where a = 'x'::text"),
+    ("create view public.v as select * from t where a = 'x'", "create view v as select * from t where a = 'x'"),
+    ("create table public.v as select 1 as a", "create table v as select 1 as a"),
 ]
 
 

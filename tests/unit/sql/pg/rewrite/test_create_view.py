@@ -21,6 +21,7 @@ create view of_views as select l.*, f.due from last_orders l join flags f on f.d
 create view many as select id, amount from o union all select id, amount * 2 from o;
 create view named(a, b) as values (1, date '2024-1-5'), (2, null);
 create view big as select id, amount * 1000000000000000 as huge, id * 9000000000000000000 as far from o;
+create view twins as with o as (select 7 as id) select p.id, o.id as other from public.o p, o where p.id = 2;
 create view today as select current_date as d, now() > '2024-1-1' as later;
 """
 ANSWERS = [
@@ -48,6 +49,7 @@ ANSWERS = [
     ("select sum(amount) from many", "1700", "106.80"),
     ("select b + 1 from named where a = 1", "1082", "2024-01-06"),
     ("select id from big where huge > '20000000000000000' or huge = 5500000000000000.00 order by huge desc", "20", "2"),
+    ("select id, other from twins", "20,20", "2,7"),
     ("select later from today where d > '2024-1-1'", "16", "t"),
 ]
 
