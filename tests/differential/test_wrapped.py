@@ -15,7 +15,7 @@ from tests.differential.servers import Database
 from tests.differential.wrapped import compare_answers, wrapped_verdicts
 
 EVERY = int(os.environ.get("WRAPPED_EVERY", "8"))
-"""One scenario of so many is run; `make check-deep` sends all."""
+"""One scenario of this many is run; `make check-deep` sends all."""
 
 
 def test_queries_get_the_same_answers_in_all_ways(databases: tuple[Database, Database], tally: Tally) -> None:

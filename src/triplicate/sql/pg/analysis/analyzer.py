@@ -352,8 +352,12 @@ class Analyzer(SourceTyping):
                         position=assignment.value.start + 1,
                     )
                 raise SqlError("42601", "number of columns does not match number of values", position=assignment.value.start + 1)
-            for column, value in zip(assignment.columns, values, strict=False):
-                self._assign(value, table.oid(column.last)[1], column.last, table)
+            rows = [values]
+            if isinstance(assignment.value, nodes.Subquery) and len(assignment.columns) > 1:
+                rows = [expanded_row(row) for row in rows_of(assignment.value.query.body)]
+            for row in rows:
+                for column, value in zip(assignment.columns, row, strict=False):
+                    self._assign(value, table.oid(column.last)[1], column.last, table)
 
     def _update(self, update: dml_nodes.UpdateStatement, parent: Scope | None) -> Outputs | None:
         scope = self._common(update.common, parent)

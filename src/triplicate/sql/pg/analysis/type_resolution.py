@@ -174,7 +174,7 @@ class TypeResolver:
         if target == types.NUMERIC == source and not isinstance(expression, nodes.ColumnRef | nodes.Parameter):
             expression.as_oid = target
             return
-        if source is None or source == target or isinstance(expression, nodes.Parameter):
+        if source is None or source == target:
             return
         if source in NUMBERS and (target in MOMENTS or target in (types.UUID, types.BYTEA, types.JSON, types.JSONB)):
             raise SqlError(
@@ -187,6 +187,7 @@ class TypeResolver:
             or (target in TEXTS and source in (types.BOOL, types.FLOAT4, types.FLOAT8, types.TIMESTAMPTZ))
             or (target in MOMENTS and source in (*MOMENTS, *TEXTS))
             or (target, source) == (types.JSONB, types.JSON)
+            or (target == types.NUMERIC and source in _FLOATS)
             or (target in (types.BOOL, types.UUID, types.NUMERIC, types.FLOAT8) and source in TEXTS)
         )
         if converts:

@@ -36,9 +36,9 @@ def encode_array(text: str, oid: int) -> bytes:
 
 
 def array_in_text(text: str, oid: int) -> str:
-    """The array in text format. Booleans are 0 and 1 in SQLite, t and f in PostgreSQL."""
+    """The array in text format. Booleans are 0 and 1 in SQLite, t and f in PostgreSQL. A parameter is an array of JSON."""
     if oid != BOOL_ARRAY:
-        return text
+        return array_text(array_values(text)) if text.startswith("[") else text
     return array_text([None if value is None else "t" if value in _TRUE else "f" for value in array_values(text)])
 
 

@@ -26,7 +26,7 @@ from triplicate.sql.core.datetime_text import (
 from triplicate.sql.core.declared_types import Declared, Kind, parse_declared
 from triplicate.sql.core.interface import Value
 from triplicate.sql.core.value_checks import is_json
-from triplicate.sql.pg.values.array_results import BOOL_ARRAY, ELEMENTS, array_in_text, encode_array
+from triplicate.sql.pg.values.array_results import ELEMENTS, array_in_text, encode_array
 from triplicate.sql.pg.values.json_text import json_number, normal_json
 from triplicate.sql.pg.values.numeric_limits import EXACT, decimal_of_text
 
@@ -386,7 +386,7 @@ def _encode_text(value: Value, oid: int, typmod: int = -1) -> bytes:
         return _text_of_float(value).encode()
     if isinstance(value, str) and oid in _MOMENTS:
         return _text_of_moment(value, _MOMENTS[oid]).encode("utf-8", "surrogateescape")
-    if oid == BOOL_ARRAY:
+    if oid in ELEMENTS:
         return array_in_text(str(value), oid).encode()
     return str(value).encode("utf-8", "surrogateescape")
 
