@@ -15,7 +15,7 @@ from typing import NamedTuple
 from triplicate.autorecovery.auditor_metrics import AuditorMetrics
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.fragments import ended_fragments
-from triplicate.autorecovery.ledger_check import LedgerChecker, bookies_to_mark, report_damaged
+from triplicate.autorecovery.ledger_check import LedgerChecker, bookies_to_mark, codec_of, report_damaged
 from triplicate.autorecovery.ledger_walk import walk_ledgers
 from triplicate.autorecovery.move_planner import MISPLACED, MovePlanner
 from triplicate.client import BookieCopies, Client
@@ -30,7 +30,7 @@ from triplicate.errors import (
     NoSuchLedger,
     PeerError,
 )
-from triplicate.ledger import Adherence, EntryCodec, LedgerMetadata
+from triplicate.ledger import Adherence, LedgerMetadata
 from triplicate.metadata import BookieServiceInfo
 from triplicate.runtime import map_bounded
 
@@ -224,7 +224,7 @@ class LedgerAudits:
         The last segment of an open ledger is left out. A registered bookie that does not answer proves nothing.
         """
         ledger_id, metadata = ledger
-        codec = EntryCodec(ledger_id, metadata.digest_type, metadata.password)
+        codec = codec_of(ledger_id, metadata)
         lacking: dict[str, None] = {}
         for fragment in ended_fragments(metadata):
             bookie_id = fragment.bookie_id

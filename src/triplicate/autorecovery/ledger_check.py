@@ -16,7 +16,7 @@ from triplicate.autorecovery.core.ledger_copies import BookieAnswer, LedgerCopie
 from triplicate.autorecovery.entry_finder import EntryFinder, StoredEntries
 from triplicate.client import BookieCopies, Client
 from triplicate.errors import BookieError, CopyUnreadable, DigestMismatch, FormatError, ProtocolError, Unauthorized
-from triplicate.ledger import EntryCodec, LedgerMetadata
+from triplicate.ledger import DigestType, EntryCodec, LedgerMetadata
 from triplicate.runtime import map_bounded, sleep, timeout_at
 
 BOOKIES_AT_A_TIME = 16
@@ -71,7 +71,7 @@ class LedgerChecker:
         """Check every copy. The ledger is neither fenced nor changed.
 
         Args:
-            password: only for ledgers of old releases, whose metadata has none.
+            password: only for ledgers of old releases, whose metadata has none. Without it, their digests are not verified.
 
         Raises:
             NoSuchLedger: there is none. ReadFailed: the ledger is open, and its last-add-confirmed is unknown.
@@ -90,7 +90,7 @@ class LedgerChecker:
     async def _check_once(self, metadata: LedgerMetadata, password: bytes) -> LedgerCopies:
         last_entry_id = await self._end(metadata, password)
         fragments = expected_fragments(metadata, last_entry_id)
-        codec = EntryCodec(self._ledger_id, metadata.digest_type, password)
+        codec = codec_of(self._ledger_id, metadata, password)
         bookies = list(dict.fromkeys(bookie_id for segment in metadata.segments for bookie_id in segment.ensemble))
         async with nullcontext(self._requests) if self._requests is not None else self._client.bookie_copies() as requests:
 
@@ -159,6 +159,17 @@ class LedgerChecker:
                     found[state].append(entry_id)
             self._progress(len(chunk))
         return replace(answer, denied=tuple(found[CopyState.DENIED]), bad=tuple(found[CopyState.BAD]))
+
+
+def codec_of(ledger_id: int, metadata: LedgerMetadata, password: bytes = b"") -> EntryCodec:
+    """The codec for a check of copies.
+
+    Metadata of the oldest format have neither digest type nor password, only defaults. Without a password, digests are not verified then:
+    a check finds whether copies are there, and must not take each for damaged.
+    """
+    if metadata.credentials_stored:
+        return EntryCodec(ledger_id, metadata.digest_type, metadata.password)
+    return EntryCodec(ledger_id, metadata.digest_type if password else DigestType.DUMMY, password)
 
 
 def bookies_to_mark(copies: LedgerCopies, registered: Collection[str]) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.autorecovery.recovery_rig import lose, write_ledger
@@ -9,6 +11,7 @@ from tests.unit.client.cluster import FakeCluster, fake_cluster, run
 from triplicate.autorecovery import Audit, AuditorMetrics, CopyPace, LedgerAudits
 from triplicate.client import Client
 from triplicate.errors import ArgumentError
+from triplicate.ledger import DigestType
 from triplicate.wire import ListEntriesRequest, ReadRequest
 
 
@@ -79,6 +82,30 @@ def test_a_damaged_end_of_a_fragment_is_recorded_so_that_it_is_replaced() -> Non
             assert record is not None
             assert record.copies == {"b": (range(8, 9),)}
             assert await marked(cluster) == {ledger_id: ("b",)}
+
+    run(main())
+
+
+@pytest.mark.parametrize("digest_type", [DigestType.HMAC, DigestType.CRC32C])
+def test_copies_are_not_damaged_because_the_metadata_have_no_password(digest_type: DigestType) -> None:
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            ledger_id = await write_ledger(client, 9, sizes=(3, 3, 3), digest_type=digest_type)
+            await cluster.settled(ledger_id, 8)
+            found = await cluster.metadata.ledgers.get(ledger_id)
+            oldest = replace(found.value, format_version=1, credentials_stored=False, password=b"", custom={}, ctime_ms=None)
+            await cluster.metadata.ledgers.update(
+                ledger_id, replace(oldest, creator_token=None, digest_type=DigestType.CRC32), found.version
+            )
+            for name in "abc":
+                cluster[name].when(ListEntriesRequest, "drop")
+            for audit in (Audit.LEDGERS, Audit.REPLICAS):
+                assert (await audits_of(client).run(audit)).findings == []
+            assert await marked(cluster) == {}
+            assert await cluster.metadata.damaged_copies.get(ledger_id) is None
+            del cluster["c"].ledgers[ledger_id].entries[8]
+            (finding,) = (await audits_of(client).run(Audit.LEDGERS)).findings
+            assert finding.bookies == ("c",)
 
     run(main())
 
