@@ -41,6 +41,12 @@ class ClientSettings:
         "connection: for bookies of Triplicate. DIGEST-MD5: for Apache's bookies with SASL. PLAIN sends the password, over TLS only.",
         choices=("DIGEST-MD5", "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS", "PLAIN"),
     )
+    bookie_login: str = setting(
+        "offered",
+        "Whether bookies must prove that they know the password of `user`. required: a bookie that answers that it has no authentication "
+        "is not used, so that none can pass itself off as one. offered: it is used; so clients can have logins before bookies do.",
+        choices=("offered", "required"),
+    )
     window_entries: int = setting(
         1000, "Maximum number of unacknowledged entries of one ledger. A writer beyond it waits.", unit="entries", low=1, high=1_000_000
     )

@@ -56,11 +56,15 @@ def begin_of(authenticate: Authenticator | ConnectionAuthenticator | None) -> Be
 class TokenExchange:
     """The exchange of tokens on one connection, without its input and output: the tokens to send, by the answers that came.
 
+    Args:
+        is_required: whether a bookie without authentication is refused.
+
     Raises (both methods):
         Unauthorized: the bookie refused, or the plugin raised.
     """
 
-    def __init__(self, begin: Begin, connection: LoginConnection) -> None:
+    def __init__(self, begin: Begin, connection: LoginConnection, *, is_required: bool = False) -> None:
+        self._is_required = is_required
         self._authenticator = authenticator = _call_plugin("", partial(begin, connection))
         self.plugin = authenticator.plugin
         self._answered = 0
@@ -78,6 +82,8 @@ class TokenExchange:
                 "and client.mechanism, or what was given as `authenticate`"
             )
         if answer.plugin == v3.AUTH_DISABLED and self._answered == 1:
+            if self._is_required:
+                raise Unauthorized("it answers that it has no authentication, and client.bookie_login requires it")
             return None
         if answer.plugin != self.plugin:
             raise Unauthorized(f"it authenticates by the plugin {answer.plugin!r}, this client by {self.plugin!r}; see client.mechanism")

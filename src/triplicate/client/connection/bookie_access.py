@@ -18,10 +18,12 @@ class BookieAccess:
     Attributes:
         tls: None: connections are in clear.
         begin: makes the authenticator of a new connection; None for no authentication.
+        requires_login: whether bookies without authentication are refused.
     """
 
     tls: TlsIdentity | None = None
     begin: Begin | None = None
+    requires_login: bool = False
 
     @property
     def has_handshake(self) -> bool:
@@ -52,7 +54,10 @@ class BookieAccess:
         login = SaslLogin.of_settings(settings, host.entropy.secret, is_protected=tls is not None)
         if login is not None and authenticate is not None:
             raise ArgumentError("client.user and `authenticate` both authenticate the client; use one of them")
-        return cls(tls, begin_of(login if login is not None else authenticate))
+        begin, requires_login = begin_of(login if login is not None else authenticate), settings.bookie_login == "required"
+        if requires_login and begin is None:
+            raise ConfigError("client.bookie_login is required, which needs client.user and its password")
+        return cls(tls, begin, requires_login)
 
 
 IN_CLEAR = BookieAccess()

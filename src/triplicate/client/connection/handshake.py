@@ -70,7 +70,8 @@ class Handshake:
             protection = transport.get_extra_info("ssl_object")
             certificate = protection.getpeercert(True) if protection is not None else None  # The simulator's TLS has none.
         if access.begin is not None:
-            tokens = TokenExchange(access.begin, LoginConnection(bookie_id, access.tls is not None, certificate))
+            connection = LoginConnection(bookie_id, access.tls is not None, certificate)
+            tokens = TokenExchange(access.begin, connection, is_required=access.requires_login)
             self.stage = f"the authentication by the plugin {tokens.plugin!r}"
             token: bytes | None = tokens.first_token()
             while token is not None:
