@@ -291,3 +291,14 @@ SELECT 1;
 SELECT -1234567890123456789012345678901234.5 < -1234567890123456789012345678901234.4, abs(-1234567890123456789012345678901234.5::numeric)::text;
 SELECT -1234567890123456789012345678901234.5, 123456789.123456789 * 987654321.987654321;
 SELECT $1::numeric; -- with numeric 1.0000000000000000000000000000000001 / documented numeric-digits
+
+== keywords as names
+CREATE TABLE kw (PRIMARY KEY (id), id int, values int, set int, exists bool, CHECK (values > 0), "order" text);
+INSERT INTO kw (id, values, set, exists) VALUES (1, 2, 3, true), (2, 4, 5, false);
+UPDATE kw SET values = 7, set = set + 1, exists = NOT exists WHERE set > 3 RETURNING values, set, exists;
+SELECT values, set, exists FROM kw WHERE NOT exists OR set > 1 ORDER BY values;
+SELECT kw.values, kw.set, kw.order, kw.exists FROM kw ORDER BY kw.id;
+SELECT id AS from, values AS order, set AS group, 1 AS select, 2 AS where, 3 AS null, 4 AS user, 5 AS table, 6 AS in, 7 AS as FROM kw ORDER BY id;
+SELECT id AS from FROM kw UNION SELECT 9 AS union ORDER BY 1;
+SELECT (SELECT max(id) AS limit FROM kw) AS with, CAST(1 AS int) AS default, count(*) AS values FROM kw;
+INSERT INTO kw (id, values) VALUES (1, -1);

@@ -22,7 +22,7 @@ from triplicate.sql.pg.rewrite.catalogue_types import column_oid
 from triplicate.sql.pg.rewrite.create_table_as import CreateTableAs, column_type, table_query
 from triplicate.sql.pg.rewrite.create_view import view_query
 from triplicate.sql.pg.rewrite.live_uses import LiveUse
-from triplicate.sql.pg.rewrite.reserved_words import quote_reserved
+from triplicate.sql.pg.rewrite.reserved_words import constraints_last, quote_reserved
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
 from triplicate.sql.pg.rewrite.setval import number_above_maximum
 from triplicate.sql.pg.rewrite.unnest import unnest_as_values
@@ -272,7 +272,7 @@ def _parsed(statement: Statement) -> ParsedStatement:
     as_of = parse_as_of(statement)
     if as_of is not None:
         return ParsedStatement(as_of)
-    statement = unnest_as_values(quote_reserved(number_above_maximum(statement)))
+    statement = unnest_as_values(constraints_last(quote_reserved(number_above_maximum(statement))))
     command = classify(statement)
     if not isinstance(command, EngineStatement):
         return ParsedStatement(command)
