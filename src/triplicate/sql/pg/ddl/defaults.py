@@ -9,7 +9,8 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.declared_types import Kind, parse_declared
 from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Token
-from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, closing, constant_casts, literal, refuse, top_level, type_text
+from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, closing, constant_casts, literal, refuse, top_level, type_end, type_text
+from triplicate.sql.pg.ddl.stored_expressions import stored_default_expression
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.datetimes import NOW
 from triplicate.sql.pg.values.types import convert_text
@@ -78,8 +79,10 @@ def stored_default(tokens: Tokens, declared: str, edits: TextEdits) -> str:
         return inner[0].text
     if inner and inner[-1].kind == "number" and (len(inner) == 1 or (len(inner) == 2 and inner[0].text in "+-")):
         return _number("".join(token.text for token in inner), casts, declared)
-    if casts:
-        raise refuse("a cast with :: of an expression that is not a constant, in a definition,", "write CAST(… AS type)")
+    whole = _without_brackets(tokens)
+    stored = stored_default_expression(edits.sql[whole[0].start : whole[-1].end], declared)
+    if stored is not None:
+        return stored
     constant_casts(inner, edits)
     return f"({edits.stretch(inner[0].start, inner[-1].end)})"
 
@@ -95,7 +98,7 @@ def _last_cast(tokens: Tokens) -> int | None:
     operators = [index for index, token in top_level(tokens) if token.text == "::"]
     others = [token for index, token in top_level(tokens[: operators[0]] if operators else ()) if token.kind == "operator"]
     is_whole = all(token.text in "()+-" for token in others)
-    return operators[-1] if operators and is_whole else None
+    return operators[-1] if operators and is_whole and type_end(tokens, operators[-1] + 1) == len(tokens) else None
 
 
 def _calls(tokens: Tokens, names: tuple[str, ...]) -> bool:

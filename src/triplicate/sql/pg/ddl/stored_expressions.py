@@ -1,4 +1,4 @@
-"""Translates the expressions of CHECK constraints, generated columns and indexes to plain SQLite, with PostgreSQL's meaning. Pure.
+"""Translates expressions of CHECK constraints, generated columns, indexes and defaults to plain SQLite, with PostgreSQL's meaning. Pure.
 
 Tools without our SQL functions must be able to read the schema. An expression is therefore stored as its translation if that needs none of
 them, which is the usual case. It is refused if plain SQLite would compute another value.
@@ -10,12 +10,16 @@ import re
 from collections.abc import Sequence
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.declared_types import Kind, parse_declared
 from triplicate.sql.core.lexer import quote, statement_of
 from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, closing, constant_casts, refuse
 from triplicate.sql.pg.translate.render import TargetContext
 from triplicate.sql.pg.translate.translation import translate
+from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.conversions import SHOWN, WRITTEN_OTHERWISE
 
 _TABLE = "t"
+_TEXTS = (Kind.TEXT, Kind.VARCHAR)
 _OURS = re.compile(r"\btriplicate_(\w+)")
 _SHOWN = {
     "numeric_divide": "a division of numerics",
@@ -70,12 +74,39 @@ class StoredExpressions:
         translation = translate(statement_of(f"{head}{edits.sql[start:end]}{tail}"), self._tables, context=context)
         if not translation.is_understood or translation.parameter_oids or translation.supplied or not translation.sql.endswith(tail):
             return False
-        needed = set(_OURS.findall(translation.sql))
-        if needed:
-            subject = next((_SHOWN[name] for name in sorted(needed) if name in _SHOWN), "this expression")
-            raise refuse(f"{subject} in a definition", _HINT)
+        _refuse_ours(translation.sql)
         edits.replace(start, end, translation.sql[len(head) : -len(tail)])
         return True
+
+
+def stored_default_expression(text: str, declared: str) -> str | None:
+    """The translation of a default that is no constant; None if it stays as it is written.
+
+    Args:
+        declared: the type of its column.
+
+    Raises:
+        SqlError: as `translate`; 0A000 if plain SQLite would compute another value, or the value depends on the session; 42804 if SQLite
+            would store the value otherwise than PostgreSQL.
+    """
+    translation = translate(statement_of(f"SELECT {text}\n"), context=TargetContext.STORED)
+    if not translation.is_understood or translation.outputs is None:
+        return None
+    if translation.parameter_oids or translation.supplied:
+        raise refuse("a value of the session in a default", "Write it in the statements that insert rows.")
+    _refuse_ours(translation.sql)
+    kind, source = parse_declared(declared).kind, translation.outputs[0][1]
+    if (kind in _TEXTS and source in WRITTEN_OTHERWISE) or (kind is Kind.INTEGER and source in (types.FLOAT8, types.NUMERIC)):
+        shown = SHOWN.get(source or 0, "unknown")
+        raise SqlError("42804", f"a column of type {declared.lower()} cannot have a default of type {shown}", hint="Cast it: value::type.")
+    return f"({translation.sql.removeprefix('SELECT ').rstrip()})"
+
+
+def _refuse_ours(sql: str) -> None:
+    needed = set(_OURS.findall(sql))
+    if needed:
+        subject = next((_SHOWN[name] for name in sorted(needed) if name in _SHOWN), "this expression")
+        raise refuse(f"{subject} in a definition", _HINT)
 
 
 def expression_of(tokens: Tokens) -> Tokens:

@@ -205,6 +205,33 @@ DEFAULTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("declared", "default", "expected"),
+    [
+        ("boolean", "('a' like 'A%')", "('a' GLOB 'A*')"),
+        ("text", "(lower('X') || 1)", "(lower('X') || 1)"),
+        ("text", "((1 + 1)::text)", "(CAST(1 + 1 AS TEXT))"),
+        ("varchar(9)", "'a'::text || 'b'", "('a' || 'b')"),
+        ("double precision", "random()", "(((random() & 9007199254740991) / 9007199254740992.0))"),
+        ("integer", "(strftime('%s', 'now'))", "(strftime('%s', 'now'))"),
+        ("date", "('2024-1-5'::date + 1)", "0A000"),
+        ("numeric(10,2)", "(10 / 4.0)", "0A000"),
+        ("text", "current_user", "0A000"),
+        ("text", "('x' = 'y')", "42804"),
+        ("bigint", "(random())", "42804"),
+        ("boolean", "('x' = 1)", "22P02"),
+    ],
+)
+def test_a_default_that_is_no_constant_has_postgresqls_meaning(declared: str, default: str, expected: str) -> None:
+    sql = f"create table t(a {declared} default {default})"
+    if len(expected) == 5:
+        with pytest.raises(SqlError) as caught:
+            classify(statement_of(sql))
+        assert caught.value.sqlstate == expected
+    else:
+        assert classify(statement_of(sql)) == EngineStatement(statement_of(f"create table t(a {declared} default {expected})"))
+
+
 @pytest.mark.parametrize(("declared", "default", "expected"), DEFAULTS)
 @pytest.mark.parametrize("head", ["create table t(a {} default {})", "alter table t add column a {} default {}"])
 def test_a_default_is_what_an_insert_would_store_or_refused(head: str, declared: str, default: str, expected: str) -> None:
