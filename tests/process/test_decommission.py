@@ -29,12 +29,14 @@ def interrupt_when_it_moves(uri: str, gone: str) -> None:
     """Start a slow decommission, and interrupt it when it begins to move ledgers."""
     with started("bookie", "decommission", gone, "--rate", "0.001", uri=uri) as process:
         assert process.stderr is not None
+        lines: list[str] = []
         for line in process.stderr:
+            lines.append(line)
             if "moves ledgers" in line:
                 break
         process.send_signal(signal.SIGINT)
-        process.communicate()
-        assert process.returncode == 130
+        _, rest = process.communicate()
+        assert process.returncode == 130, "".join([*lines, rest or ""])
 
 
 async def play(uri: str) -> str:
