@@ -72,7 +72,6 @@ TABLE: dict[str, tuple[str, ...]] = {
         "triplicate.replica.leader_reads:LeaderReads.confirm",
     ),
     "answer": (
-        f"{_PG}.prepared_statements:decide_types",
         f"{_PG}.prepared_statements:row_description",
         f"{_PG}.row_encoder:RowEncoder.encode",
         f"{_PG}.prepared_statements:command_tag",
