@@ -20,6 +20,7 @@ from triplicate.sql.catalogue.virtual_tables import CatalogueReader
 from triplicate.sql.core.access_rights import ALL_ON_TABLE
 from triplicate.sql.core.interface import Value
 from triplicate.sql.core.rights import Action
+from triplicate.sql.core.session_roles import SessionName
 
 _SCHEMAS = {"pg_catalog": CATALOG, "public": PUBLIC, "information_schema": INFORMATION}
 _CONSTANT_SETTINGS = {
@@ -135,20 +136,40 @@ class _Functions:
     def get_userbyid(self, oid: Value) -> Value:
         return None if oid is None else self._reader.read().roles.names.get(_integer(oid), f"unknown (OID={_text(oid)})")
 
+    @staticmethod
+    def role_named(name: Value, *session: Value) -> Value:
+        """The role of a name. The names of a session itself, which are given by `SessionName`, are those of the roles that it has."""
+        if name == session[SessionName.CURRENT]:
+            return session[SessionName.ACTING]
+        return session[SessionName.LOGGED_IN] if name == session[SessionName.SESSION] else name
+
     def has_table_privilege(self, user: Value, table: Value, privileges: Value) -> Value:
         """Whether a role has one of the privileges on a table or view. An empty `user` is the administrator."""
         if None in (user, table, privileges):
             return None
-        catalogue = self._reader.read()
-        oid = _integer(table) if isinstance(table, int) else _integer(self.cast_regclass(table))
-        found = next((name for name, number in catalogue.relations.items() if number == oid), None)
-        actions = [_PRIVILEGES.get(word) for word in _text(privileges).upper().split(",") for word in [word.strip()]]
+        access, found = self._reader.read().roles.access, self._relation(table)
+        actions = [_PRIVILEGES.get(word.strip()) for word in _text(privileges).upper().split(",")]
         if None in actions:
             raise SqlError("22023", f'unrecognized privilege type: "{_text(privileges)}"')
         role = self._role(user)
         if role is None or found is None:
             return 1  # The tables of the catalogue are for everyone.
-        return int(any(catalogue.roles.access.has(role, action, found) for action in actions if action is not None))
+        return int(any(access.has(role, action, found) for action in actions if action is not None))
+
+    def has_column_privilege(self, user: Value, table: Value, column: Value, privileges: Value) -> Value:
+        """Whether a role has one of the privileges on a column, which are those on its table."""
+        if None in (user, table, column, privileges):
+            return None
+        oid = _integer(self.cast_regclass(table))
+        attributes = self._reader.read().rows["pg_attribute"]
+        if not isinstance(column, int) and (oid, _text(column)) not in [tuple(row[:2]) for row in attributes]:
+            raise SqlError("42703", f'column "{_text(column)}" of relation "{_text(self.regclass_text(oid))}" does not exist')
+        return self.has_table_privilege(user, oid, privileges)
+
+    def _relation(self, table: Value) -> str | None:
+        """The name of a table or view, given its name or oid; None for one of the catalogue."""
+        oid = _integer(self.cast_regclass(table))
+        return next((name for name, number in self._reader.read().relations.items() if number == oid), None)
 
     def has_database_privilege(self, user: Value, database: Value, privileges: Value) -> Value:
         """Whether a role has one of the privileges on the database."""
@@ -171,19 +192,23 @@ class _Functions:
         return int(any(self._reader.read().roles.access.has(role, action) for action in actions))
 
     def has_role(self, user: Value, role: Value, _privileges: Value) -> Value:
-        """Whether a role is a member of another."""
+        """Whether a role is a member of another. A superuser is a member of all, and nobody else of the administrator."""
         if user is None or role is None:
             return None
-        member, of = self._role(user), self._role(role)
-        return int(member is None or of is None or self._reader.read().roles.access.is_member(member, of))
+        roles = self._reader.read().roles
+        member, of = self._role(user), self._name(role)
+        return int(member is None or roles.access.is_member(member, of))
 
     def _role(self, user: Value) -> str | None:
         """The name of a role, given its name or oid; None for the administrator, and for a superuser."""
+        name = self._name(user)
+        return None if name == ADMINISTRATOR or self._reader.read().roles.access.is_superuser(name) else name
+
+    def _name(self, role: Value) -> str:
+        """The name of a role that exists, given its name or oid; an empty one is the administrator's."""
         roles = self._reader.read().roles
-        name = roles.names.get(user, "") if isinstance(user, int) else _text(user)
-        if name in ("", ADMINISTRATOR) or roles.access.is_superuser(name):
-            return None
-        if not roles.access.exists(name) and name.lower() != "public":
+        name = roles.names.get(role, _text(role)) if isinstance(role, int) else _text(role) or ADMINISTRATOR
+        if name != ADMINISTRATOR and not roles.access.exists(name) and name.lower() != "public":
             raise SqlError("42704", f'role "{name}" does not exist')
         return name
 
@@ -258,9 +283,12 @@ def register_functions(connection: apsw.Connection, reader: CatalogueReader) -> 
         "current_schemas": functions.current_schemas,
         "current_setting": functions.current_setting,
         "has_table_privilege": functions.has_table_privilege,
+        "has_column_privilege": functions.has_column_privilege,
+        "has_any_column_privilege": functions.has_table_privilege,
         "has_schema_privilege": functions.has_schema_privilege,
         "has_database_privilege": functions.has_database_privilege,
         "pg_has_role": functions.has_role,
+        "pg_role_named": functions.role_named,
         "array_to_string": _array_to_string,
         "obj_description": _nothing,
         "col_description": _nothing,

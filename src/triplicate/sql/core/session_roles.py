@@ -17,6 +17,8 @@ class SessionName(IntEnum):
     """Of the session's user."""
     ACTING = 2
     """Of the current user; empty for the administrator."""
+    LOGGED_IN = 3
+    """Of the session's user; empty for the administrator."""
 
 
 class SessionRoles:
@@ -47,6 +49,11 @@ class SessionRoles:
         return None if self._is_administrator else self._authenticated
 
     @property
+    def session_role(self) -> str | None:
+        """The role of the session's user; None for the administrator."""
+        return self.stored_role if self._session is None else self._session
+
+    @property
     def current_user(self) -> str:
         return self.session_user if self._role is None else self._role
 
@@ -56,11 +63,7 @@ class SessionRoles:
         return "none" if self._role is None else self._role
 
     def _acting(self) -> str | None:
-        if self._role is not None:
-            return self._role
-        if self._session is not None:
-            return self._session
-        return None if self._is_administrator else self._authenticated
+        return self.session_role if self._role is None else self._role
 
     def is_superuser(self, access: AccessRights) -> bool:
         """Whether the current role may do everything."""

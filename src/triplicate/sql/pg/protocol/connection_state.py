@@ -69,10 +69,10 @@ class ConnectionState(ProtocolState[PreparedStatement, Portal]):
         if self.interrupted is not None:
             fail(self.interrupted, SqlError("57014", "canceling statement due to user request"))
 
-    def users(self) -> tuple[str, str, str]:
+    def users(self) -> tuple[str, ...]:
         """The names that statements are supplied with, by `SessionName`."""
         roles, connected = self.session.roles, self.settings.user
-        return roles.current_user or connected, roles.session_user or connected, roles.acting or ""
+        return roles.current_user or connected, roles.session_user or connected, roles.acting or "", roles.session_role or ""
 
     async def close_portals(self, *, but: Portal | None = None) -> None:
         """Close every portal except `but`."""

@@ -199,7 +199,7 @@ def parameter_decoders(oids: tuple[int, ...], formats: tuple[int, ...], result_f
     return tuple([parameter_decoder(oid, bool(code)) for oid, code in zip(oids, each, strict=True)])
 
 
-def engine_parameters(portal: Portal, time: TransactionTime, users: tuple[str, str, str], live: Sequence[str] = ()) -> tuple[Value, ...]:
+def engine_parameters(portal: Portal, time: TransactionTime, users: Sequence[str], live: Sequence[str] = ()) -> tuple[Value, ...]:
     """The engine's parameters, in its order: the client's and the supplied ones.
 
     Args:

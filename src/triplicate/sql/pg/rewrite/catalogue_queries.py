@@ -22,7 +22,7 @@ from triplicate.sql.pg.rewrite.mutable_token import MutableToken, closing, names
 _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information_schema.")} | {
     "TO_REGCLASS", "TO_REGTYPE", "FORMAT_TYPE", "PG_GET_EXPR", "PG_GET_CONSTRAINTDEF", "PG_GET_INDEXDEF", "PG_TABLE_IS_VISIBLE",
     "PG_TYPE_IS_VISIBLE", "CURRENT_SCHEMAS", "OBJ_DESCRIPTION", "COL_DESCRIPTION", "HAS_TABLE_PRIVILEGE", "HAS_SCHEMA_PRIVILEGE",
-    "HAS_DATABASE_PRIVILEGE", "PG_HAS_ROLE",
+    "HAS_DATABASE_PRIVILEGE", "HAS_COLUMN_PRIVILEGE", "HAS_ANY_COLUMN_PRIVILEGE", "PG_HAS_ROLE",
     "PG_GET_USERBYID", "PG_GET_SERIAL_SEQUENCE", "REGCLASS", "REGTYPE", "REGNAMESPACE", "INFORMATION_SCHEMA",
     "PG_PROC", "PG_STAT_USER_TABLES", "PG_TABLES", "PG_VIEWS", "PG_INDEXES", "PG_ROLES", "PG_USER", "PG_EXTENSION", "PG_TRIGGER",
     "PG_CAST", "PG_OPERATOR", "PG_CURSORS", "PG_LOCKS", "PG_STAT_ACTIVITY", "PG_SETTINGS", "PG_POLICY", "PG_AUTHID", "PG_FOREIGN_TABLE",
@@ -66,7 +66,17 @@ _SESSION_NAMES = {
     "USER": SessionName.CURRENT,
     "SESSION_USER": SessionName.SESSION,
 }
-_PRIVILEGE_FUNCTIONS = ("HAS_TABLE_PRIVILEGE", "HAS_SCHEMA_PRIVILEGE", "HAS_DATABASE_PRIVILEGE", "PG_HAS_ROLE")
+_PRIVILEGE_FUNCTIONS = {
+    "HAS_TABLE_PRIVILEGE": (3, (0,)),
+    "HAS_COLUMN_PRIVILEGE": (4, (0,)),
+    "HAS_ANY_COLUMN_PRIVILEGE": (3, (0,)),
+    "HAS_SCHEMA_PRIVILEGE": (3, (0,)),
+    "HAS_DATABASE_PRIVILEGE": (3, (0,)),
+    "PG_HAS_ROLE": (3, (0, 1)),
+}
+"""Maps such a function to the number of its arguments, and to those that are roles. Without the first it answers for the current user."""
+_SUPPLIED = "supplied"
+"""Kind of the tokens that stand for the names of a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
         return None
     parts = _without_schemas(_plain_operators([_plain(token) for token in tokens]))
     _refuse_other_tables(parts)
-    parts, users = _session_names(parts)
+    parts, users = _session_names(_privilege_roles(parts))
     parts, live = live_uses(parts, len(users))
     parameters = parameter_oids(parts)
     for use in live:
@@ -228,8 +238,32 @@ def _common_names(parts: Sequence[MutableToken]) -> set[str]:
     return names
 
 
+def _privilege_roles(parts: list[MutableToken]) -> list[MutableToken]:
+    """Supply the role in ``has_…_privilege`` where it is not given, and the roles of the session's own names where it is.
+
+    The administrator has the name that the client sent, which need not be a role of the database.
+    """
+    names = [token for name in SessionName for token in (MutableToken("operator", ","), MutableToken(_SUPPLIED, name.name))]
+    for index in range(len(parts) - 1, 0, -1):
+        function = parts[index - 1].upper
+        if parts[index].text != "(" or function not in _PRIVILEGE_FUNCTIONS:
+            continue
+        count, roles = _PRIVILEGE_FUNCTIONS[function]
+        arguments = _arguments(parts, index)
+        if len(arguments) == count - 1:
+            arguments.insert(0, [])
+        for number in roles:
+            if number < len(arguments) and arguments[number]:
+                arguments[number] = [*_tokens("pg_role_named("), *arguments[number], *names, *_tokens(")")]
+        if not arguments[0]:
+            arguments[0] = [MutableToken(_SUPPLIED, SessionName.ACTING.name)]
+        inside = [token for argument in arguments for token in (MutableToken("operator", ","), *argument)][1:]
+        parts = [*parts[: index + 1], *inside, *parts[closing(parts, index) :]]
+    return parts
+
+
 def _session_names(parts: list[MutableToken]) -> tuple[list[MutableToken], tuple[SessionName, ...]]:
-    """Replace ``current_user`` and its kin by parameters, and supply the role in ``has_…_privilege`` where it is not given."""
+    """Replace ``current_user`` and its kin, and what `_privilege_roles` supplies, by parameters."""
     numbers = [int(part.text[1:]) for part in parts if part.kind == "parameter" and part.text[1:].isdigit()]
     first, users, rewritten = max(numbers, default=0) + 1, list[SessionName](), list[MutableToken]()
 
@@ -241,12 +275,12 @@ def _session_names(parts: list[MutableToken]) -> tuple[list[MutableToken], tuple
     for index, part in enumerate(parts):
         before = parts[index - 1].text if index else ""
         opens = index + 1 < len(parts) and parts[index + 1].text == "("
-        if part.kind == "word" and part.upper in _SESSION_NAMES and not opens and before != "." and parts[index - 1].upper != "AS":
+        if part.kind == _SUPPLIED:
+            rewritten.append(marker(SessionName[part.text]))
+        elif part.kind == "word" and part.upper in _SESSION_NAMES and not opens and before != "." and parts[index - 1].upper != "AS":
             rewritten.append(marker(_SESSION_NAMES[part.upper]))
-            continue
-        rewritten.append(part)
-        if part.text == "(" and index and parts[index - 1].upper in _PRIVILEGE_FUNCTIONS and len(_arguments(parts, index)) == 2:
-            rewritten += [marker(SessionName.ACTING), MutableToken("operator", ",")]
+        else:
+            rewritten.append(part)
     return rewritten, tuple(users)
 
 
