@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -76,11 +77,12 @@ def adopt_plain(host: Host, source_path: str, path: str, identity: bytes, place:
         _copy(host, source_path, path)
         connection = open_follower(path)
         try:
+            _check_encoding(host, place, connection)
             _check_soundness(place, connection)
             definitions = [_Definition(*map(str, row)) for row in connection.execute(_DEFINITIONS)]
             _check_names(place, definitions)
-            refusals = _refused_definitions(host, path + _SCRATCH, definitions) or _refused_values(host, connection)
-            _raise(place, refusals)
+            refusals = _refused_definitions(host, path + _SCRATCH, definitions)
+            _raise(place, refusals or _refused_texts(host, connection) or _refused_values(host, connection))
         finally:
             connection.close(True)
         open_store(path, identity)
@@ -112,13 +114,18 @@ def _copy(host: Host, source_path: str, path: str) -> None:
         source.close(True)
 
 
+def _check_encoding(host: Host, place: str, connection: apsw.Connection) -> None:
+    """Check the encoding of the file, and the texts of its schema, which all further checks read."""
+    encoding = str(connection.pragma("encoding"))
+    if encoding != "UTF-8":
+        raise ArgumentError(f"{place} has texts in {encoding}; a database has UTF-8: write it as SQL with sqlite3's .dump, and read that")
+    _raise(place, list(islice(_broken_texts(host, connection, "sqlite_schema", ("name", "tbl_name", "sql"), ("rowid",)), _SHOWN)))
+
+
 def _check_soundness(place: str, connection: apsw.Connection) -> None:
     findings = quick_check(connection)
     if findings:
         raise ArgumentError(f"{place} is damaged: {'; '.join(findings)}")
-    encoding = str(connection.pragma("encoding"))
-    if encoding != "UTF-8":
-        raise ArgumentError(f"{place} has texts in {encoding}; a database has UTF-8: write it as SQL with sqlite3's .dump, and read that")
     try:
         lost = [f"table {row[0]}, row {row[1]}" for row in islice(connection.execute("pragma foreign_key_check"), _SHOWN)]
     except apsw.SQLError as error:
@@ -154,6 +161,49 @@ def _refused_definitions(host: Host, path: str, definitions: list[_Definition]) 
     finally:
         delete_file(host, path)
     return refusals
+
+
+def _refused_texts(host: Host, connection: apsw.Connection) -> list[str]:
+    refusals: list[str] = []
+    for name, table in load_tables(connection).items():
+        shape = table.shape
+        columns = [str(column) for (column,) in connection.execute("select name from pragma_table_xinfo(?) where hidden <> 1", (name,))]
+        key = (table.rowid_name,) if table.rowid_name else tuple(quote(shape.columns[index]) for index in shape.key)
+        refusals += islice(_broken_texts(host, connection, name, columns, key), _SHOWN - len(refusals))
+        if len(refusals) >= _SHOWN:
+            break
+    return refusals
+
+
+def _broken_texts(host: Host, connection: apsw.Connection, table: str, columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:
+    """Name the texts of a table that are no UTF-8, or hold the character NUL.
+
+    Args:
+        key: identifies a row; in quotes where SQL needs them.
+    """
+    texts = [f"case typeof({quote(column)}) when 'text' then cast({quote(column)} as blob) end" for column in columns]
+    keys = [f"case typeof({column}) when 'text' then cast({column} as blob) else {column} end" for column in key]
+    for count, row in enumerate(connection.execute(f"select {', '.join([*texts, *keys])} from main.{quote(table)}")):
+        for column, data in zip(columns, row, strict=False):
+            fault = _fault_of(data)
+            if fault:
+                yield f"table {table}, column {column}, row {', '.join(map(_shown, row[len(columns) :]))}: the text {fault}"
+        if count % 1000 == 0:
+            host.step_aside()
+
+
+def _shown(value: object) -> str:
+    return f"{value.decode('utf-8', 'replace') if isinstance(value, bytes) else value!r:.60}"
+
+
+def _fault_of(text: bytes | None) -> str:
+    if text is None:
+        return ""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return f"is no UTF-8 at byte {error.start}"
+    return "holds the character NUL" if b"\0" in text else ""
 
 
 def _refused_values(host: Host, connection: apsw.Connection) -> list[str]:

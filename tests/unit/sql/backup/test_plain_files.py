@@ -70,6 +70,8 @@ def test_an_imported_file_is_a_database_that_goes_on(tmp_path: Path) -> None:
         insert into t(v, at) values('one', '2026-01-31 12:00:00');
         insert into f values('alpha beta');
         insert into plain(rowid, a) values(77, x'00ff');
+        insert into plain values('text', 7.5), (null, 'ä€😀');
+        delete from plain where rowid > 77;
     """
     path = plain(tmp_path / "plain.db", script)
 
@@ -101,6 +103,22 @@ def test_an_imported_file_is_a_database_that_goes_on(tmp_path: Path) -> None:
         ("create table t(a primary key, b as (a) virtual) without rowid", "table t: .*make the column STORED"),
         ("create table p(a primary key); create table c(a references p); insert into c values(1)", "table c, row 1"),
         ("pragma encoding = 'UTF-16'; create table t(a)", "UTF-16"),
+        (
+            "create table t(a, b); insert into t(rowid, a, b) values(7, x'ff', cast(x'61ff' as text))",
+            "t, column b, row 7: .*no UTF-8 at byte 1",
+        ),
+        ("create table t(a text); insert into t values('x'), ('y' || char(0))", "table t, column a, row 2: .* NUL"),
+        (
+            "create table t(k text, n int, v text, primary key(k, n)) without rowid; insert into t values('one', 2, cast(x'c0' as text))",
+            "table t, column v, row 'one', 2: .*no UTF-8",
+        ),
+        ("create table t(a blob, b text as (cast(a as text))); insert into t values(x'eda080')", "table t, column b, row 1: .*no UTF-8"),
+        ("create table t(rowid text); insert into t values(char(0))", "table t, column rowid, row 1: .* NUL"),
+        (
+            """create table t(a text); pragma writable_schema = 1;
+            update sqlite_schema set sql = cast(x'637265617465207461626c652074286120ff29' as text)""",
+            "table sqlite_schema, column sql, row 1: .*no UTF-8",
+        ),
     ],
 )
 def test_content_that_a_database_refuses_is_named(tmp_path: Path, script: str, reason: str) -> None:
