@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from triplicate.errors import SqlError
@@ -28,7 +29,7 @@ def bound(names: Sequence[str | None], parameters: Parameters) -> tuple[Value, .
 
     Raises:
         SqlError: 08P01, their number differs from the statement's, or a named one is missing; 22003, an integer has more than 64 bits;
-            42804, a value has a type that SQLite does not store.
+            0A000, a value is NaN, of which SQLite would make NULL; 42804, a value has a type that SQLite does not store.
     """
     if isinstance(parameters, Mapping):
         return tuple(_value(_of_name(name, parameters), name or "?") for name in names)
@@ -49,7 +50,11 @@ def _of_name(name: str | None, parameters: Mapping[str, object]) -> object:
 
 
 def _value(value: object, name: str) -> Value:
-    if value is None or isinstance(value, str | float | bytes):
+    if value is None or isinstance(value, str | bytes):
+        return value
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise SqlError("0A000", f"parameter {name}: NaN cannot be stored", hint="None stands for no number.")
         return value
     if isinstance(value, int):
         if not INTEGER_MIN <= value <= INTEGER_MAX:

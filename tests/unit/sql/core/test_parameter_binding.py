@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ def test_values_become_those_that_sqlite_stores() -> None:
     (number,) = bound((None,), [True])
     assert (number, type(number)) == (1, int)
     assert bound((None,) * 3, (bytearray(b"a"), memoryview(b"b"), -(2**63))) == (b"a", b"b", -(2**63))
+    assert bound((None,) * 2, (math.inf, -math.inf)) == (math.inf, -math.inf)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,7 @@ def test_values_become_those_that_sqlite_stores() -> None:
         ((None,), "a", "42804"),
         ((None,), {1, 2}, "42804"),
         ((None,), (object(),), "42804"),
+        ((None,), (math.nan,), "0A000"),
         ((None,), (2**63,), "22003"),
         ((None,), (-(2**63) - 1,), "22003"),
     ],
