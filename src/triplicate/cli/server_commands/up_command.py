@@ -42,7 +42,12 @@ POLL_S = 0.2
     is_flag=True,
     help="Protect every door of a new cluster: TLS, users and passwords, made in DIR/security. A secured folder stays secured without it.",
 )
-@click.option("--resp", is_flag=True, help="Serve key-value stores to clients of Redis, on a port of each node.")
+@click.option(
+    "--resp/--no-resp",
+    default=None,
+    help="Serve key-value stores to clients of Redis, on a port of each node, or serve them no longer. Default: as in the folder; not in a "
+    "new one.",
+)
 @click.option("--no-restart", is_flag=True, help="Report processes that end or do not answer, and do not restart them.")
 @click.option(
     "--silence-limit",
@@ -65,7 +70,7 @@ def up(
     nodes: int | None,
     metadata: str | None,
     secure: bool,
-    resp: bool,
+    resp: bool | None,
     no_restart: bool,
     silence_limit_s: float,
     metrics_port: int | None,

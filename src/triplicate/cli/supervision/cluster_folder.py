@@ -68,6 +68,8 @@ class ClusterFolder:
     members: tuple[ClusterMember, ...]
     is_secured: bool = False
     """Whether every door of the cluster is protected. It is chosen with the folder."""
+    serves_resp: bool = False
+    """Whether the nodes serve clients of Redis, as the last `triplicate up` that said so has it."""
 
     @property
     def security(self) -> SecuredFolder:
@@ -122,6 +124,8 @@ class ClusterFolder:
             content |= {"v": ZOOKEEPER_VERSION, "metadata": self.metadata_uri}
         if self.is_secured:
             content |= {"v": SECURED_VERSION}
+        if self.serves_resp:
+            content |= {"resp": True}  # Earlier releases ignore it.
         write_json(self.path / "cluster.json", content)
 
     def write_configs(self) -> None:
@@ -224,7 +228,15 @@ def _flags(section: str, table: Mapping[str, object]) -> dict[str, object]:
     return {f"{section}.{name}": value for name, value in table.items()}
 
 
-def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata: str | None = None, secure: bool = False) -> ClusterFolder:
+def open_folder(
+    path: Path,
+    *,
+    bookies: int | None,
+    nodes: int | None,
+    metadata: str | None = None,
+    secure: bool = False,
+    resp: bool | None = None,
+) -> ClusterFolder:
     """Read the folder, or create a new one. Additional processes are added.
 
     Args:
@@ -232,6 +244,7 @@ def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata:
         nodes: number of database nodes, likewise.
         metadata: one of `STORES`; None for the folder's store, or ``sqlite`` in a new folder.
         secure: whether a new folder is secured. One that exists must be, then.
+        resp: whether the nodes serve clients of Redis; None for what the folder has, or no in a new one.
 
     Raises:
         ConfigError: the path is not a cluster folder, fewer processes are requested than exist, the metadata is in the other store, or
@@ -264,12 +277,13 @@ def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata:
                 f"{path} has {len(present)} {kind}s with data in them, {count} were asked for; leave the number out, or name a new --dir"
             )
         members += [ClusterMember(f"{kind}-{number}", kind, 0, 0) for number in range(len(present) + 1, count + 1)]
-    if tuple(members) == known.members:
+    serves_resp = known.serves_resp if resp is None else resp
+    if tuple(members) == known.members and serves_resp == known.serves_resp:
         return known
     taken = [port for member in members for port in (member.port, member.metrics_port)]
     ports = free_ports(2 * sum(member.port == 0 for member in members), taken=taken)
     complete = tuple(one if one.port else _with_ports(one, ports) for one in members)
-    folder = replace(known, members=complete)
+    folder = replace(known, members=complete, serves_resp=serves_resp)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.save()
     return folder
@@ -313,7 +327,7 @@ def read_folder(path: Path) -> ClusterFolder | None:
         version = content["v"]
         if version in (VERSION, ZOOKEEPER_VERSION, SECURED_VERSION):
             members = tuple(ClusterMember(**member) for member in content["members"])
-            return ClusterFolder(path, content["instance_id"], members, version == SECURED_VERSION)
+            return ClusterFolder(path, content["instance_id"], members, version == SECURED_VERSION, bool(content.get("resp")))
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"{path / 'cluster.json'} is damaged ({error}); restore it, or start a new cluster in another --dir") from None
     raise FormatError(f"{path / 'cluster.json'} is of version {version}, this release knows {VERSION} to {SECURED_VERSION}")

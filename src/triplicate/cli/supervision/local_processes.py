@@ -57,9 +57,9 @@ class LocalCluster:
     and the children end.
     """
 
-    def __init__(self, folder: ClusterFolder, *, serves_resp: bool = False) -> None:
+    def __init__(self, folder: ClusterFolder) -> None:
         self.folder = folder
-        self._environment = {**os.environ, "TRIPLICATE_RESP_SERVE": "true"} if serves_resp else None
+        self._environment = {**os.environ, "TRIPLICATE_RESP_SERVE": "true"} if folder.serves_resp else None
         """Of the processes; None for that of this process."""
         self._running: dict[str, RunningProcess] = {}
         self._launched: dict[str, int] = {}
@@ -354,15 +354,14 @@ def local_cluster(
     nodes: int | None = None,
     metadata: str | None = None,
     secure: bool = False,
-    resp: bool = False,
+    resp: bool | None = None,
     begin: Callable[[ClusterFolder], None] | None = None,
 ) -> Iterator[LocalCluster]:
     """Lock the folder and start its processes; end them on exit.
 
     Args:
         path: the folder; created if missing.
-        bookies, nodes, metadata, secure: see `open_folder`.
-        resp: whether the nodes serve clients of Redis.
+        bookies, nodes, metadata, secure, resp: see `open_folder`.
         begin: called before the first bookie or node is started.
 
     Raises:
@@ -376,14 +375,14 @@ def local_cluster(
         find_jars()
         check_kazoo()
     with locked(path):
-        folder = open_folder(path, bookies=bookies, nodes=nodes, metadata=metadata, secure=secure)
+        folder = open_folder(path, bookies=bookies, nodes=nodes, metadata=metadata, secure=secure, resp=resp)
         wait_for_orphans(path)
         folder.write_configs()
         folder.check_configs()
         if folder.zookeeper is None:
             folder = ensure_cluster(folder)
         check_ports(folder)
-        with LocalCluster(folder, serves_resp=resp) as cluster:
+        with LocalCluster(folder) as cluster:
             if folder.zookeeper is not None:
                 check_data(folder)
                 if folder.is_secured:

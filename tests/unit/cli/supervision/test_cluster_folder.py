@@ -121,6 +121,18 @@ def test_each_node_keeps_a_port_of_its_own_for_clients_of_redis(tmp_path: Path) 
     assert len(set(used)) == len(used)
 
 
+def test_a_folder_that_serves_clients_of_redis_does_so_until_it_is_forbidden(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    assert open_folder(path, bookies=1, nodes=1).serves_resp is False
+    assert open_folder(path, bookies=None, nodes=None, resp=True).serves_resp is True
+    for folder in (open_folder(path, bookies=None, nodes=None), open_folder(path, bookies=2, nodes=2), read_folder(path)):
+        assert folder is not None
+        assert folder.serves_resp is True
+    assert open_folder(path, bookies=None, nodes=None, resp=False).serves_resp is False
+    assert open_folder(path, bookies=None, nodes=None).serves_resp is False
+    assert "resp" not in json.loads((path / "cluster.json").read_text())
+
+
 def test_a_folder_is_run_by_one_at_a_time(tmp_path: Path) -> None:
     with (
         locked(tmp_path / "c"),
