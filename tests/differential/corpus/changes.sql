@@ -99,6 +99,14 @@ INSERT INTO t (id, k, v) VALUES (1, 'a', 10), (2, 'b', 20);
 INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT DO NOTHING;
 INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT (id) DO NOTHING;
 INSERT INTO t (id, k, v) VALUES (3, 'a', 1) ON CONFLICT (id) DO NOTHING;
+CREATE TABLE narrow (id int PRIMARY KEY, v varchar(3), n numeric(3,1), d date);
+INSERT INTO narrow (id, v) VALUES (1, 'abc');
+INSERT INTO narrow (id, v) VALUES (1, 'abcd') ON CONFLICT DO NOTHING; -- documented texts-of-skipped-rows
+INSERT INTO narrow (id, n) VALUES (1, 1000) ON CONFLICT (id) DO NOTHING;
+INSERT INTO narrow (id, d) VALUES (1, 'never') ON CONFLICT DO NOTHING;
+INSERT INTO narrow (id, v) VALUES (1, 'abcd') ON CONFLICT (id) DO UPDATE SET v = 'x'; -- documented texts-of-skipped-rows
+INSERT INTO narrow (id, v) VALUES (1, 'abcd') ON CONFLICT (id) DO UPDATE SET v = excluded.v;
+INSERT INTO narrow (id, v) VALUES (2, 'abcd') ON CONFLICT DO NOTHING;
 INSERT INTO t (id, k, v) VALUES (1, 'z', 11) ON CONFLICT (id) DO UPDATE SET v = excluded.v;
 INSERT INTO t (id, k, v) VALUES (1, 'z', 5) ON CONFLICT (id) DO UPDATE SET v = t.v + excluded.v, n = t.n + 1 RETURNING *;
 INSERT INTO t (id, k, v) VALUES (9, 'b', 21) ON CONFLICT (k) DO UPDATE SET v = EXCLUDED.v RETURNING id, v;
