@@ -44,6 +44,18 @@ class SourceTyping(ExpressionTyping):
         columns = self._tables.get(name.last.lower()) or ()
         return {column.lower(): found for column, declared in columns if (found := column_modifiers(declared))}
 
+    def rows_of_trigger(self, rows: Sequence[tuple[str, str]]) -> Scope:
+        """The scope around the statements of a trigger.
+
+        Args:
+            rows: (name, table) of each: ``new`` and ``old``.
+        """
+        return Scope(relations=[self._table(row, nodes.Name(0, 0, (table,))) for row, table in rows])
+
+    def _table(self, shown: str, name: nodes.Name) -> Relation:
+        table = name.last.lower()
+        return Relation(shown, self.table_columns(name), True, self.modifiers(name), table, self._computed.get(table, frozenset()))
+
     def sources(self, source: nodes.FromItem, scope: Scope) -> None:
         """Add a whole FROM to the scope. Raises SqlError for a name that occurs twice."""
         before = visible_of(scope.relations)
@@ -85,7 +97,7 @@ class SourceTyping(ExpressionTyping):
             if is_common:
                 return Relation(shown, outputs)
         source.in_schema = scope.is_declared(table)
-        return Relation(shown, self.table_columns(name), True, self.modifiers(name), table, self._computed.get(table, frozenset()))
+        return self._table(shown, name)
 
     def _called(self, call: nodes.Call, source: nodes.FromItem, scope: Scope) -> Relation:
         name = source.alias.last if source.alias else call.name.last

@@ -13,7 +13,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.declared_types import Kind, parse_declared
 from triplicate.sql.core.lexer import quote, statement_of
 from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, closing, constant_casts, refuse
-from triplicate.sql.pg.translate.render import TargetContext
+from triplicate.sql.pg.translate.target_context import TargetContext
 from triplicate.sql.pg.translate.translation import translate
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.conversions import SHOWN, WRITTEN_OTHERWISE

@@ -20,6 +20,7 @@ from triplicate.sql.pg.protocol.row_encoder import ResultForm, make_result_form
 from triplicate.sql.pg.rewrite.catalogue_queries import CatalogueQuery, catalogue_query
 from triplicate.sql.pg.rewrite.catalogue_types import column_oid
 from triplicate.sql.pg.rewrite.create_table_as import CreateTableAs, column_type, table_query
+from triplicate.sql.pg.rewrite.create_trigger import CreateTrigger, trigger_parts
 from triplicate.sql.pg.rewrite.create_view import view_query
 from triplicate.sql.pg.rewrite.live_uses import LiveUse
 from triplicate.sql.pg.rewrite.reserved_words import constraints_last, quote_reserved
@@ -31,7 +32,7 @@ from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
 from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
 from triplicate.sql.pg.syntax.notify_statements import NotifyCall
 from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics
-from triplicate.sql.pg.translate.render import TargetContext
+from triplicate.sql.pg.translate.target_context import TargetContext
 from triplicate.sql.pg.translate.translation import (
     ColumnsByTable,
     KeysByTable,
@@ -212,7 +213,7 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
         plan = await _plan_create_table_as(session, command, table_as, given_oids) if table_as is not None else None
         if plan is not None:
             return plan
-    command = await _with_translated_view(session, command)
+    command = await _with_translated_queries(session, command)
     command = await _with_translated_expressions(session, command)
     tables = await _columns_by_table(session, parsed.tables)
     keys = await _keys_by_table(session, command.text, tables)
@@ -287,16 +288,18 @@ async def aside_if_long(session: Session, sql: str, function: Callable[..., Resu
     return await session.offload(function, *arguments)
 
 
-async def _with_translated_view(session: Session, command: EngineStatement) -> EngineStatement:
-    """A CREATE VIEW with its query translated, so that it has PostgreSQL's meaning, and the types of its columns."""
-    view = view_query(command.statement)
-    if view is None:
+async def _with_translated_queries(session: Session, command: EngineStatement) -> EngineStatement:
+    """A CREATE VIEW or CREATE TRIGGER with its queries translated, so that they have PostgreSQL's meaning."""
+    stored = view_query(command.statement) or trigger_parts(command.statement)
+    if stored is None:
         return command
-    names = await aside_if_long(session, view.query.sql, named_tables, view.query)
-    tables = await _columns_by_table(session, names)
-    keys = await _keys_by_table(session, view.query.sql, tables)
-    stored = await aside_if_long(session, view.query.sql, view.stored, tables, keys)
-    return command if stored is None else EngineStatement(statement_of(stored))
+    names = {stored.table: None} if isinstance(stored, CreateTrigger) else {}
+    for query in stored.queries:
+        names.update(dict.fromkeys(await aside_if_long(session, query.sql, named_tables, query)))
+    tables = await _columns_by_table(session, list(names))
+    keys = await _keys_by_table(session, command.text, tables)
+    text = await aside_if_long(session, command.text, stored.stored, tables, keys)
+    return command if text is None else EngineStatement(statement_of(text))
 
 
 async def _with_translated_expressions(session: Session, command: EngineStatement) -> EngineStatement:

@@ -9,7 +9,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement, quote, statement_of
 from triplicate.sql.core.view_columns import has_types, types_comment
 from triplicate.sql.pg.ddl.parts import at, closing, past_words, refuse, split
-from triplicate.sql.pg.translate.render import TargetContext
+from triplicate.sql.pg.translate.target_context import TargetContext
 from triplicate.sql.pg.translate.translation import ColumnsByTable, KeysByTable, translate
 
 
@@ -20,6 +20,10 @@ class CreateView:
     head: str
     columns: tuple[str, ...]
     query: Statement
+
+    @property
+    def queries(self) -> tuple[Statement, ...]:
+        return (self.query,)
 
     def stored(self, tables: ColumnsByTable, keys: KeysByTable | None) -> str | None:
         """The statement for SQLite; None if the grammar does not cover the query, which then is in SQLite's words.

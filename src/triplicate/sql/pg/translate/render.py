@@ -7,7 +7,6 @@ types that their contexts require. Brackets are added where the two databases gr
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from typing import Any
 
 from triplicate.errors import SqlError
@@ -16,6 +15,7 @@ from triplicate.sql.core.lexer import ComposedText, quote_string
 from triplicate.sql.pg.analysis.scales import scale_of
 from triplicate.sql.pg.syntax import dml_nodes, nodes
 from triplicate.sql.pg.syntax.nodes import Expression, SyntaxNode
+from triplicate.sql.pg.translate.target_context import TargetContext
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.array_parameters import ELEMENT_OF, read_array
 from triplicate.sql.pg.values.conversions import (
@@ -84,20 +84,6 @@ def literal_text(value: Value) -> str:
             return quote_string(value)
         case _:
             return f"x'{value.hex()}'"
-
-
-class TargetContext(Enum):
-    """The use of the text. Plain SQLite must be able to change tables, so expressions in their definitions call none of our functions."""
-
-    STATEMENT = "statement"
-    VIEW = "the query of a view: no session supplies its parameters"
-    STORED = "a definition of values that are stored: generated columns, unique indexes"
-    CONDITION = "a definition whose values are not stored: numerics are computed in floats, and a division by zero is NULL"
-
-    @property
-    def calls_ours(self) -> bool:
-        """Whether the text may call our functions."""
-        return self in (TargetContext.STATEMENT, TargetContext.VIEW)
 
 
 class Renderer:
@@ -281,8 +267,8 @@ class Renderer:
         self.supply((which, oid, node.precision), node)
 
     def supply(self, key: tuple[str, int, int | None], node: SyntaxNode) -> None:
-        """Render a parameter that the session supplies; in a view, SQLite's own words for the time."""
-        if self.context is TargetContext.VIEW and key[2] is None and key[1] in NOW:
+        """Render a parameter that the session supplies; in a view or trigger, SQLite's own words for the time."""
+        if self.context.is_without_session and key[2] is None and key[1] in NOW:
             self.add(NOW[key[1]], node)
             return
         if key not in self.supplied:

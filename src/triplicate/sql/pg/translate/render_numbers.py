@@ -8,7 +8,8 @@ from __future__ import annotations
 from triplicate.sql.pg.analysis.overflow import COMPARISONS, may_be_long
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression
-from triplicate.sql.pg.translate.render import OURS, Renderer, TargetContext, sqlite_strength
+from triplicate.sql.pg.translate.render import OURS, Renderer, sqlite_strength
+from triplicate.sql.pg.translate.target_context import TargetContext
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.conversions import INTEGERS, NUMBERS
 

@@ -9,8 +9,8 @@ from triplicate.sql.pg.analysis.calls import VOLATILE
 from triplicate.sql.pg.analysis.grouping import has_aggregate
 from triplicate.sql.pg.analysis.overflow import may_be_long
 from triplicate.sql.pg.syntax import dml_nodes, nodes
-from triplicate.sql.pg.translate.render import TargetContext
 from triplicate.sql.pg.translate.render_calls import CallRenderer
+from triplicate.sql.pg.translate.target_context import TargetContext
 
 
 class StatementRenderer(CallRenderer):

@@ -17,8 +17,8 @@ from triplicate.sql.pg.analysis.view_types import view_types
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
 from triplicate.sql.pg.syntax.statement_parser import parse
-from triplicate.sql.pg.translate.render import TargetContext
 from triplicate.sql.pg.translate.render_queries import StatementRenderer, is_volatile
+from triplicate.sql.pg.translate.target_context import TargetContext
 from triplicate.sql.pg.values import types
 
 ColumnsByTable = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
@@ -127,6 +127,7 @@ def translate(
     keys: KeysByTable | None = None,
     context: TargetContext = TargetContext.STATEMENT,
     tree: DmlStatement | None = None,
+    outer: Sequence[tuple[str, str]] = (),
 ) -> Translation:
     """Translate a statement for SQLite.
 
@@ -136,13 +137,14 @@ def translate(
         keys: the primary keys of the tables; None if ungrouped columns are not checked.
         context: the use of the text.
         tree: of a long statement, from `parse_tables`. It is changed.
+        outer: (name, table) of the rows ``new`` and ``old`` of a trigger.
 
     Raises:
         SqlError: an error that PostgreSQL also reports, or an unsupported feature; see docs/sql.md.
     """
     if len(statement.sql) <= LONG_TEXT:
-        return _translate(statement, tables, tuple(given_oids), keys, context)
-    return _translate.__wrapped__(statement, tables, tuple(given_oids), keys, context, tree)
+        return _translate(statement, tables, tuple(given_oids), keys, context, outer=tuple(outer))
+    return _translate.__wrapped__(statement, tables, tuple(given_oids), keys, context, tree, tuple(outer))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -153,6 +155,7 @@ def _translate(
     keys: KeysByTable | None,
     context: TargetContext,
     tree: DmlStatement | None = None,
+    outer: tuple[tuple[str, str], ...] = (),
 ) -> Translation:
     sql, tokens = text.sql, text.tokens
     for start, end in nested_comments(sql, tokens):
@@ -165,7 +168,7 @@ def _translate(
     parameters = Parameters(given_oids)
     is_view = context is TargetContext.VIEW
     analysis = Analyzer(dict(tables), parameters, None if keys is None else dict(keys), fixes_stars=is_view)
-    outputs = analysis.statement(statement)
+    outputs = analysis.statement(statement, analysis.rows_of_trigger(outer) if outer else None)
     if context.calls_ours:
         mark_arithmetic(statement, leaves=not is_view)
     oids = parameters.all()
