@@ -72,8 +72,10 @@ class StoredExpressions:
         head, tail = "SELECT ", f"\n FROM {quote(_TABLE)}"
         context = TargetContext.CONDITION if is_condition else TargetContext.STORED
         translation = translate(statement_of(f"{head}{edits.sql[start:end]}{tail}"), self._tables, context=context)
-        if not translation.is_understood or translation.parameter_oids or translation.supplied or not translation.sql.endswith(tail):
+        if not translation.is_understood or not translation.sql.endswith(tail):
             return False
+        if translation.parameter_oids or translation.supplied:
+            raise refuse("a parameter, the user or, but for CHECK, the current time in a definition", _HINT)
         _refuse_ours(translation.sql)
         edits.replace(start, end, translation.sql[len(head) : -len(tail)])
         return True

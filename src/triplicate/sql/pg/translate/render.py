@@ -28,7 +28,7 @@ from triplicate.sql.pg.values.conversions import (
     type_of_name,
     value_of_decimal,
 )
-from triplicate.sql.pg.values.datetimes import NOW
+from triplicate.sql.pg.values.datetimes import NOW, NOW_IN_CHECK
 from triplicate.sql.pg.values.patterns import glob_of_like
 
 OURS = "triplicate_"
@@ -267,9 +267,10 @@ class Renderer:
         self.supply((which, oid, node.precision), node)
 
     def supply(self, key: tuple[str, int, int | None], node: SyntaxNode) -> None:
-        """Render a parameter that the session supplies; in a view or trigger, SQLite's own words for the time."""
-        if self.context.is_without_session and key[2] is None and key[1] in NOW:
-            self.add(NOW[key[1]], node)
+        """Render a parameter that the session supplies; in a definition, SQLite's own words for the time."""
+        words = NOW if self.context.is_without_session else NOW_IN_CHECK if self.context is TargetContext.CONDITION else {}
+        if key[2] is None and key[1] in words:
+            self.add(words[key[1]], node)
             return
         if key not in self.supplied:
             self.supplied[key] = self._next_supplied

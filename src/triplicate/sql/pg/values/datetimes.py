@@ -25,6 +25,14 @@ NOW = {
 out.
 """
 
+NOW_IN_CHECK = {
+    types.TIMESTAMPTZ: "(CURRENT_TIMESTAMP || '+00:00')",
+    types.TIMESTAMP: "CURRENT_TIMESTAMP",
+    types.DATE: "CURRENT_DATE",
+    types.TIME: "CURRENT_TIME",
+}
+"""The same to the second, in the only words for the time that SQLite accepts in a CHECK."""
+
 
 def read_moment(text: str, oid: int) -> str:
     """The stored form of a date, time or timestamp, from its text or from another of these types.

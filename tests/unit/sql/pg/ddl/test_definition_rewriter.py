@@ -245,6 +245,8 @@ def test_a_default_is_what_an_insert_would_store_or_refused(head: str, declared:
 
 
 EXPRESSIONS = [
+    ("a date, s text check (a <= current_date and s like 'A%')", "a date, s text check (a <= CURRENT_DATE and s GLOB 'A*')"),
+    ("a timestamptz check (a <= now())", "a timestamptz check (a <= (CURRENT_TIMESTAMP || '+00:00'))"),
     ("a text, check (a like 'x%' -- c\n)", "a text, check (a GLOB 'x*' -- c\n)"),
     ("a text check (a not like 'x_' and a <> '')", "a text check (a NOT GLOB 'x?' and a <> '')"),
     ("a date constraint k check (a > '2024-1-5')", "a date constraint k check (a > '2024-01-05')"),
@@ -272,12 +274,26 @@ UNSAID = [
     ("a text, b text, check (a like b)", "LIKE with a pattern that is not a constant"),
     ("a text check (a ~ 'x')", "a regular expression"),
     ("a text check (cast(a as integer) > 1)", "this expression"),
+    ("a text check (a <> current_user)", "a parameter, the user or, but for CHECK, the current time"),
+    ("a int check (a > $1)", "a parameter, the user or, but for CHECK, the current time"),
+    ("a int, b date generated always as (current_date) stored", "a parameter, the user or, but for CHECK, the current time"),
 ]
 
 
 @pytest.mark.parametrize(("body", "text"), EXPRESSIONS)
 def test_an_expression_has_postgresqls_meaning_in_sqlites_words(body: str, text: str) -> None:
     assert rewrite_definition(statement_of(f"create table t({body})")).text == f"create table t({text})"
+
+
+def test_sqlite_checks_the_time_of_a_row() -> None:
+    connection = apsw.Connection(":memory:")
+    checks = "a timestamptz check (a <= now()), b date check (b < current_date), c time check (c <> localtime)"
+    body = f"{checks}, d timestamp, check (d < localtimestamp)"
+    connection.execute(rewrite_definition(statement_of(f"create table t({body})")).text)
+    connection.execute("insert into t values ('2024-01-05 10:00:00+00:00', '2024-01-05', '25', '2024-01-05 10:00:00')")
+    for column, value in (("a", "9999-01-05 10:00:00+00:00"), ("b", "9999-01-05"), ("d", "9999-01-05 10:00:00")):
+        with pytest.raises(apsw.ConstraintError):
+            connection.execute(f"insert into t({column}) values (?)", (value,))
 
 
 @pytest.mark.parametrize(("body", "subject"), UNSAID)
