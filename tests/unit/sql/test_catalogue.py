@@ -318,3 +318,11 @@ def test_a_view_that_cannot_be_computed_hides_nothing_else(connection: apsw.Conn
     connection.execute("create view nowhere as select nosuch() as n")
     assert [ask(connection, query) for query in everything] == before
     assert ask(connection, "select relkind, relnatts from pg_class where relname = 'nowhere'") == [("v", 0)]
+
+
+def test_a_view_shows_the_types_that_it_keeps(connection: apsw.Connection) -> None:
+    kept = "/* types 1 | - | date | numeric(1000,2) | numeric(12,2) | ? */"
+    connection.execute(f"create view kept(a, b, c, d, e) as {kept} select isbn, 1, 2, 3, 4 from book")
+    query = "select attname, format_type(atttypid, atttypmod) from pg_attribute where attrelid = to_regclass('kept') order by attnum"
+    (isbn,) = [kind for name, kind in ask(connection, query.replace("kept", "book")) if name == "isbn"]
+    assert ask(connection, query) == [("a", isbn), ("b", "date"), ("c", "numeric"), ("d", "numeric(12,2)"), ("e", "text")]

@@ -223,7 +223,7 @@ class Session(Protocol):
         """
 
     async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
-        """(name, declared type) of a table's columns in order, or None when there is no such table."""
+        """(name, declared type) of the columns of a table or view in order, or None when there is neither. See `view_columns`."""
 
     async def set_request_id(self, request_id: str | None) -> None:
         """Name the next transaction by the client's own id; a repeat of an id returns the stored result instead of running again."""

@@ -15,7 +15,12 @@ import re
 from collections.abc import Sequence
 
 _VERSION = 1
-_COMMENT = re.compile(r"\bAS /\* types (\d+)((?: \| [\w?-][\w ,()]*)*) \*/", re.ASCII | re.IGNORECASE)
+_NAME = r'(?:"(?:[^"]|"")*"|[^\s"(]+)'
+_COMMENT = re.compile(
+    rf"\s*CREATE\s+VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}\s*\((?:\"(?:[^\"]|\"\")*\"|[^\"()])*\)\s*AS\s+"
+    r"/\* types ([0-9]+)((?: \| [\w?-][\w ,()]*)*) \*/",
+    re.IGNORECASE,
+)
 _SUFFIX = " COMPUTED"
 """The end of the declared type of a view's column that is computed. Its numerics may have more digits than a column stores."""
 PLAIN = "-"
@@ -31,7 +36,7 @@ def types_comment(declared: Sequence[str]) -> str:
 
 def has_types(sql: str) -> bool:
     """Whether a CREATE VIEW has the comment, in any version: its query is in SQLite's words."""
-    return _COMMENT.search(sql) is not None
+    return _COMMENT.match(sql) is not None
 
 
 def view_columns(sql: str, columns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -40,7 +45,7 @@ def view_columns(sql: str, columns: Sequence[tuple[str, str]]) -> list[tuple[str
     Args:
         sql: its CREATE VIEW. columns: name and declared type of each, as SQLite has them.
     """
-    found = _COMMENT.search(sql)
+    found = _COMMENT.match(sql)
     kept = found[2].split(" | ")[1:] if found is not None and int(found[1]) == _VERSION else []
     if len(kept) != len(columns):
         return list(columns)

@@ -21,6 +21,8 @@ def test_a_text_of_version_1_is_read() -> None:
         ("x", " COMPUTED"),
     ]
     assert [shown_type(declared) for _, declared in view_columns(STORED, COLUMNS)] == ["bigint", "date", "numeric", ""]
+    for head in ('create view if not exists "a ""b"" ("', "CREATE VIEW größe"):
+        assert has_types(STORED.replace("CREATE VIEW v", head).replace('"x")', '"x ""("  )\n'))
     assert types_comment(["-", "date", "numeric(1000,2)", "?"]) in STORED
 
 
@@ -41,6 +43,8 @@ def test_every_type_comes_back(types: str) -> None:
         'CREATE VIEW v("a", "b") AS /* types 2 | date | date */ select a, b from t',
         'CREATE VIEW v("a", "b") AS /* types 1 | date */ select a, b from t',
         "CREATE VIEW v AS select a, b from t /* types 1 | date | date */",
+        "CREATE VIEW v(a, b) AS select 'x AS /* types 1 | date | date */' as a, b from t",
+        "CREATE VIEW v(a, b) AS select a, b from (select 1 AS /* types 1 | date | date */ a, 2 as b)",
     ],
 )
 def test_what_is_no_such_comment_leaves_the_types_of_sqlite(sql: str) -> None:

@@ -13,7 +13,7 @@ from triplicate.sql.pg.translate.translation import ColumnsByTable, KeysByTable,
 
 _MARK = "/* translated 1 */"
 """Stands behind BEGIN in a stored text, with the version of the form."""
-_MARKED = re.compile(r"\bBEGIN /\* translated \d+ \*/", re.ASCII | re.IGNORECASE)
+_MARKED = re.compile(r"\s*/\* translated [0-9]+ \*/")
 _EVENTS = {"INSERT": ("new",), "DELETE": ("old",), "UPDATE": ("new", "old")}
 _HEAD = "SELECT "
 
@@ -62,14 +62,14 @@ def trigger_parts(statement: Statement) -> CreateTrigger | None:
     """The parts of a CREATE TRIGGER; None for any other statement, and for one that is already in SQLite's words."""
     sql, tokens = statement.sql, [token for token in statement.tokens if token.text != ";" or token is not statement.tokens[-1]]
     words = [token.upper for token in tokens]
-    if words[:2] != ["CREATE", "TRIGGER"] or words[-1:] != ["END"] or _MARKED.search(sql) is not None:
+    if words[:2] != ["CREATE", "TRIGGER"] or words[-1:] != ["END"]:
         return None
     # A name may be any word, so the event is searched for after it.
     event = next((index for index in range(3, len(words)) if words[index] in _EVENTS), len(words))
     on = next((index for index in range(event, len(words)) if words[index] == "ON"), len(words))
     begin = next((index for index in range(on, len(words)) if words[index] == "BEGIN"), len(words))
     table = on + 3 if at(tokens, on + 2).text == "." else on + 1
-    if begin == len(words) or at(tokens, table).name is None:
+    if begin == len(words) or at(tokens, table).name is None or _MARKED.match(sql, tokens[begin].end) is not None:
         return None
     parts = [(body[0].start, body[-1].end, statement_of(sql[body[0].start : body[-1].end])) for body in _bodies(tokens[begin + 1 : -1])]
     when = next((index for index in range(table, begin) if words[index] == "WHEN"), begin)

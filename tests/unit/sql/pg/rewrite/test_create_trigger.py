@@ -83,6 +83,11 @@ def test_a_trigger_without_postgresqls_meaning_is_refused(action: str, sqlstate:
             ("new", "old"),
             ["SELECT new.a = 1", "select 1"],
         ),
+        (
+            "create trigger a after insert on t begin select 'begin /* translated 1 */'; end",
+            ("new",),
+            ["select 'begin /* translated 1 */'"],
+        ),
         ("create trigger a after insert on t begin select case when 1 then 2 end; end", ("new",), ["select case when 1 then 2 end"]),
     ],
 )
