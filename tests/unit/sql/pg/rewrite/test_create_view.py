@@ -141,3 +141,18 @@ def test_the_stored_text_makes_the_same_view_again() -> None:
         assert (await client.send(query("select sql from sqlite_schema where name = 'last_orders'")))[1] == f"D {text}"
 
     play(body)
+
+
+@pytest.mark.parametrize("sql", ["n > '5'", "d = '2024-1-5'", "id = 3", "n between 3 and $1"])
+def test_a_condition_on_a_plain_column_of_a_view_uses_its_index(sql: str) -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(
+            query("create table t(id int primary key, n numeric(10,2), d date); create index tn on t(n); create index td on t(d)")
+        )
+        await client.send(query("create view v as select *, n * 2 as m from t; create view w as select v.* from v where m > 1"))
+        answers = await client.send(
+            parse(f"explain query plan select * from w where {sql}"), bind(*[b"5"] * sql.count("$")), execute(), SYNC
+        )
+        assert any("SEARCH t USING INDEX" in row for row in answers), answers
+
+    play(body)
