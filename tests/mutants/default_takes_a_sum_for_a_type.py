@@ -1,4 +1,4 @@
-"""What follows a cast in a default is taken for a part of the type's name, and is lost."""
+"""The text behind a cast in a default is taken for a part of the name of the type, and is lost."""
 
 from __future__ import annotations
 

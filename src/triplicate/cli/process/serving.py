@@ -42,6 +42,8 @@ Result = TypeVar("Result")
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 OTHER_FILES = 200
 """Allowance for files other than connections: logs, a few databases and Python's own files."""
+STDERR = 2
+"""The file descriptor, which a handler of a signal can write to."""
 ORPHAN_GRACE_S = 5.0
 """Time that an orphaned process has for an orderly end before it exits at once."""
 
@@ -273,7 +275,7 @@ def serve_process(
         raise ConfigError("servers keep their assertions: start Python without -O, and unset PYTHONOPTIMIZE")
     outlive_hangup()
     # Written by the signal's handler in C, so also while a thread holds the interpreter.
-    faulthandler.register(signal.SIGUSR2)
+    faulthandler.register(signal.SIGUSR2, file=STDERR)
     configure_log(settings.log_level)
     raise_open_files_limit()
     collect_garbage_seldom()
