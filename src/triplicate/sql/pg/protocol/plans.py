@@ -444,7 +444,8 @@ async def _plan_catalogue_query(
         for index in range(len(query.live))
     )
     indexes = _parameter_indexes(prepared)
-    return StatementPlan(command, prepared, tuple(oids), tuple(columns), supplied=supplied, parameter_indexes=indexes, live=query.live)
+    names = query.names if len(query.names) == len(prepared.columns) else ()
+    return StatementPlan(command, prepared, tuple(oids), tuple(columns), names, supplied, parameter_indexes=indexes, live=query.live)
 
 
 def session_calls_plan(command: SessionCalls | NotifyCall | ResetStatistics, given_oids: Sequence[int]) -> StatementPlan:

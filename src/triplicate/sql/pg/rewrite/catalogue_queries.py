@@ -15,9 +15,10 @@ from triplicate.sql.catalogue.live_tables import LIVE_TABLES
 from triplicate.sql.catalogue.relations import TABLES
 from triplicate.sql.core.lexer import Statement, Token, quote_string, string_value, tokenize
 from triplicate.sql.core.session_roles import SessionName
+from triplicate.sql.pg.rewrite.catalogue_names import result_names
 from triplicate.sql.pg.rewrite.catalogue_types import parameter_oids, result_oids
 from triplicate.sql.pg.rewrite.live_uses import LiveUse, live_uses
-from triplicate.sql.pg.rewrite.mutable_token import MutableToken, closing, names_a_table
+from triplicate.sql.pg.rewrite.mutable_token import MutableToken, closing, names_a_table, type_at
 
 _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information_schema.")} | {
     "TO_REGCLASS", "TO_REGTYPE", "FORMAT_TYPE", "PG_GET_EXPR", "PG_GET_CONSTRAINTDEF", "PG_GET_INDEXDEF", "PG_TABLE_IS_VISIBLE",
@@ -88,6 +89,8 @@ class CatalogueQuery:
     """Maps the number of a parameter to its type's oid, if a cast or a column determines it."""
     columns: tuple[int | None, ...]
     """The type's oid of each column of the result; None if only a column's declared type, or a value, determines it."""
+    names: tuple[str, ...]
+    """The name of each column of the result; empty if only the catalogue's tables determine them."""
     users: tuple[SessionName, ...] = ()
     """The names that the session supplies, as parameters after the client's."""
     live: tuple[LiveUse, ...] = ()
@@ -111,7 +114,9 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
     if not any(token.kind == "word" and token.upper in _TRIGGERS for token in tokens):
         return None
     parts = _without_schemas(_plain_operators([_plain(token) for token in tokens]))
+    parts = _with_subscripts(parts)
     _refuse_other_tables(parts)
+    names = result_names(parts)
     parts, users = _session_names(_privilege_roles(parts))
     parts, live = live_uses(parts, len(users))
     parameters = parameter_oids(parts)
@@ -125,7 +130,7 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
     parts = _unnested(parts)
     parts = _patterns(_expressions(parts))
     parts = _named_values(parts)
-    return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns, users, live)
+    return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns, names, users, live)
 
 
 def _plain(token: Token) -> MutableToken:
@@ -303,27 +308,6 @@ def _arrays(parts: list[MutableToken]) -> list[MutableToken]:
 # Casts.
 
 
-def type_at(parts: Sequence[MutableToken], start: int) -> tuple[str, int]:
-    """(the type that begins at an index, the index after it). The type is in capitals, without modifiers: ``TEXT[]``."""
-    words: list[str] = []
-    at = start
-    while at < len(parts) and parts[at].kind in ("word", "quoted") and len(words) < 4:
-        word = parts[at].text.strip('"').upper()
-        if words and word not in ("VARYING", "PRECISION", "WITH", "WITHOUT", "TIME", "ZONE"):
-            break
-        words.append(word)
-        at += 1
-    if at < len(parts) and parts[at].text == "(":
-        at = closing(parts, at) + 1
-    dimensions = ""
-    while at + 1 < len(parts) and parts[at].text == "[" and parts[at + 1].text == "]":
-        at += 2
-        dimensions = "[]"
-    if not words:
-        raise SqlError("42601", "a type is missing after a cast")
-    return " ".join(words) + dimensions, at
-
-
 def _casts(parts: list[MutableToken]) -> list[MutableToken]:
     index = 0
     while index < len(parts):
@@ -362,12 +346,31 @@ def _cast(operand: list[MutableToken], name: str) -> list[MutableToken]:
     raise SqlError("0A000", f"a cast to {name.lower()} is not available in a query of the catalogue")
 
 
+def _with_subscripts(parts: list[MutableToken]) -> list[MutableToken]:
+    """The tokens of subscripts, which are names in brackets for the reader of SQLite's dialect: ``indkey[a.attnum - 1]``."""
+    expanded: list[MutableToken] = []
+    for part in parts:
+        if part.kind != "quoted" or part.text[0] != "[" or not expanded or not _ends_operand(expanded[-1]):
+            expanded.append(part)
+            continue
+        is_closed = part.text[-1] == "]"
+        inside = _with_subscripts([_plain(token) for token in tokenize(part.text[1:-1] if is_closed else part.text[1:])])
+        expanded += [MutableToken("operator", "["), *inside, *([MutableToken("operator", "]")] if is_closed else [])]
+    return expanded
+
+
+def _ends_operand(part: MutableToken) -> bool:
+    return part.text in (")", "]") or part.kind == "quoted" or (part.kind == "word" and part.upper not in _NO_FUNCTIONS)
+
+
 def _subscripts(parts: list[MutableToken]) -> list[MutableToken]:
     index = 1
     while index < len(parts):
         if parts[index].text == "[" and (parts[index - 1].kind in ("word", "quoted") or parts[index - 1].text == ")"):
             start, end = _operand_start(parts, index - 1), closing(parts, index)
-            item = [*_tokens("pg_array_item("), *parts[start:index], *_tokens(","), *parts[index + 1 : end], *_tokens(")")]
+            if any(part.text[0] == ":" and part.text != "::" for part in parts[index + 1 : end]):
+                raise SqlError("0A000", "slices of arrays are not available in a query of the catalogue")
+            item = [*_tokens("pg_array_item("), *parts[start:index], *_tokens(","), *_subscripts(parts[index + 1 : end]), *_tokens(")")]
             parts = [*parts[:start], *item, *parts[end + 1 :]]
             index = start + len(item)
         index += 1

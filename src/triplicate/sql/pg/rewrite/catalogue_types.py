@@ -6,7 +6,7 @@ The columns of the catalogue have unique names (``relname``, ``conrelid``), so a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from triplicate.sql.catalogue.relations import TABLES
 from triplicate.sql.catalogue.type_names import TYPES, type_named
@@ -56,6 +56,7 @@ _SAME_CALLS = {"MIN", "MAX", "COALESCE", "UNNEST", "NULLIF"}
 _BOOL_WORDS = {"=", "<>", "!=", "<", ">", "<=", ">=", "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "~", "!~"}
 _LIST_ENDS = {"FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "HAVING"}
 _DEEPEST = 12
+SomeToken = TypeVar("SomeToken", bound=CatalogueToken)
 _Named = dict[str, list[list["CatalogueToken"]]]
 
 
@@ -109,14 +110,15 @@ def _compared(parts: Sequence[CatalogueToken], index: int) -> int | None:
 
 def result_oids(parts: Sequence[CatalogueToken]) -> tuple[int | None, ...]:
     """The type of each item of the outer select list; empty if the list contains a star."""
-    items = _items(parts, _main_select(parts))
+    items = select_items(parts, main_select(parts))
     if any(item and item[-1].text == "*" for item in items):
         return ()
     named = _named_items(parts)
     return tuple(_expression(item, named, 0) for item in items)
 
 
-def _main_select(parts: Sequence[CatalogueToken]) -> int:
+def main_select(parts: Sequence[CatalogueToken]) -> int:
+    """The index of the SELECT of the whole query."""
     depth = 0
     for index, part in enumerate(parts):
         if depth == 0 and part.upper == "SELECT":
@@ -125,8 +127,9 @@ def _main_select(parts: Sequence[CatalogueToken]) -> int:
     return 0
 
 
-def _items(parts: Sequence[CatalogueToken], select: int) -> list[list[CatalogueToken]]:
-    items: list[list[CatalogueToken]] = [[]]
+def select_items(parts: Sequence[SomeToken], select: int) -> list[list[SomeToken]]:
+    """The tokens of each item of the select list behind the SELECT at an index."""
+    items: list[list[SomeToken]] = [[]]
     depth = 0
     start = select + 1
     if start < len(parts) and parts[start].upper in ("DISTINCT", "ALL"):
@@ -147,7 +150,7 @@ def _named_items(parts: Sequence[CatalogueToken]) -> _Named:
     named: _Named = {}
     for index, part in enumerate(parts):
         if part.upper == "SELECT":
-            for item in _items(parts, index):
+            for item in select_items(parts, index):
                 if len(item) > 2 and item[-2].upper == "AS":
                     name = item[-1].text.strip('"').lower()
                     is_itself = len(item) in (3, 5) and item[-3].text.strip('"').lower() == name
@@ -164,7 +167,7 @@ def _expression(item: Sequence[CatalogueToken], named: _Named, depth: int) -> in
     while len(item) > 2 and item[0].text == "(" and _closes_at_end(item):
         item = item[1:-1]
         if item[0].upper == "SELECT":
-            return _expression(_items(item, 0)[0], named, depth + 1)
+            return _expression(select_items(item, 0)[0], named, depth + 1)
     top = _top(item)
     if item[0].upper == "CASE":
         return _case(item, named, depth) if any(part.upper == "THEN" for part in top) else None
@@ -180,6 +183,9 @@ def _expression(item: Sequence[CatalogueToken], named: _Named, depth: int) -> in
 
 def _operand(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:
     first = item[0]
+    if item[-1].text == "]" and first.upper != "ARRAY":
+        opening = max(index for index, part in enumerate(item) if part.text == "[")
+        return types.TEXT if _expression(item[:opening], named, depth + 1) == TEXT_ARRAY else types.INT8
     if len(item) > 2 and item[1].text == "(" and _closes_at_end(item[1:]):
         return _call(item, named, depth)
     if first.kind in ("word", "quoted") and all(part.kind in ("word", "quoted") or part.text == "." for part in item):
@@ -224,7 +230,7 @@ def _call(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | No
 
 def _aggregated(inside: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:
     if inside and inside[0].upper == "SELECT":
-        return _expression(_items(inside, 0)[0], named, depth + 1)
+        return _expression(select_items(inside, 0)[0], named, depth + 1)
     level, end = 0, len(inside)
     for index, part in enumerate(inside):
         level += (part.text == "(") - (part.text == ")")

@@ -45,3 +45,24 @@ def names_a_table(parts: Sequence[MutableToken], index: int) -> bool:
         if depth == 0 and parts[at].upper == "FROM":
             return True
     return False
+
+
+def type_at(parts: Sequence[MutableToken], start: int) -> tuple[str, int]:
+    """(the type that begins at an index, the index after it). The type is in capitals, without modifiers: ``TEXT[]``."""
+    words: list[str] = []
+    at = start
+    while at < len(parts) and parts[at].kind in ("word", "quoted") and len(words) < 4:
+        word = parts[at].text.strip('"').upper()
+        if words and word not in ("VARYING", "PRECISION", "WITH", "WITHOUT", "TIME", "ZONE"):
+            break
+        words.append(word)
+        at += 1
+    if at < len(parts) and parts[at].text == "(":
+        at = closing(parts, at) + 1
+    dimensions = ""
+    while at + 1 < len(parts) and parts[at].text == "[" and parts[at + 1].text == "]":
+        at += 2
+        dimensions = "[]"
+    if not words:
+        raise SqlError("42601", "a type is missing after a cast")
+    return " ".join(words) + dimensions, at

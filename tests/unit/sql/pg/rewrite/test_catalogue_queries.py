@@ -67,6 +67,10 @@ QUERIES: list[tuple[str, list[Any]]] = [
     ("SELECT relname FROM pg_class WHERE relname LIKE 'a%' AND relname NOT LIKE 'A' || '%' AND relkind = 'r'", [("author",)]),
     ("SELECT relname FROM pg_class WHERE relname LIKE 'AUTH%'", []),
     ("SELECT relname FROM pg_class WHERE relname ILIKE 'AUTH%\\_pkey'", [("author_pkey",)]),
+    (("SELECT indkey[0], indkey[i.indnatts - 1], (i.indkey)[1], (indkey::int2[])[0] FROM pg_index i"
+      " WHERE indexrelid = 'by_author'::regclass"), [(3, 1, 1, 3)]),
+    (("SELECT a.attname FROM pg_attribute a JOIN pg_index i ON a.attrelid = i.indrelid AND a.attnum = i.indkey[(i.indoption[1])-2]"
+      " WHERE i.indexrelid = 'by_author'::regclass"), [("isbn",)]),
     ("WITH a(n) AS (SELECT relname FROM pg_class), b AS (SELECT n FROM a) SELECT count(*) FROM b, a WHERE a.n = b.n", [(7,)]),
     ("SELECT relname FROM pg_class WHERE relname LIKE 'by\\_%' OR relname LIKE 'book/_%' ESCAPE '/' ORDER BY 1",
      [("book_pkey",), ("by_author",)]),
@@ -91,6 +95,8 @@ REFUSED = [
     "SELECT relname::point FROM pg_class",
     "SELECT relname > ALL (ARRAY['a']) FROM pg_class",
     "SELECT * FROM pg_class, unnest(reloptions)",
+    "SELECT indkey[0:1] FROM pg_index",
+    "SELECT conkey[:conkey[1]] FROM pg_constraint",
 ]
 
 
@@ -116,6 +122,8 @@ RESULTS: list[tuple[str, tuple[int | None, ...]]] = [
      (types.BOOL, types.INT8)),
     ("SELECT (SELECT nspname FROM pg_namespace LIMIT 1), pg_table_is_visible(oid), current_schemas(true) FROM pg_class",
      (NAME, types.BOOL, TEXT_ARRAY)),
+    ("SELECT indkey[0], conkey[indnatts - 1], (current_schemas(true))[1] FROM pg_index, pg_constraint",
+     (types.INT8, types.INT8, types.TEXT)),
     ("SELECT * FROM pg_class", ()),
 ]  # fmt: skip
 
@@ -125,6 +133,46 @@ def test_the_types_of_results(sql: str, oids: tuple[int | None, ...]) -> None:
     query = catalogue_query(statement_of(sql))
     assert query is not None
     assert query.columns == oids
+
+
+NAMES: list[tuple[str, tuple[str, ...]]] = [
+    ("SELECT c.relname, RELKIND, \"relname\", oid::text, c.oid::regclass::text FROM pg_class c",
+     ("relname", "relkind", "relname", "oid", "oid")),
+    ("SELECT relname AS a, relkind b, (oid) \"C\", 'x'::text t, length(relname) n, 1 AS \"Two words\" FROM pg_class",
+     ("a", "b", "C", "t", "n", "Two words")),
+    ("SELECT 1, 'a', NULL, true, relname || 'x', oid = 1, NOT relhasindex, relname IS NULL, -1, relname LIKE 'a' FROM pg_class",
+     ("?column?",) * 10),
+    ("SELECT 1::int, '1'::bigint, 'author'::regclass, CAST(1 AS smallint), 1::character varying(3), CAST(relname AS text) FROM pg_class",
+     ("int4", "int8", "regclass", "int2", "varchar", "relname")),
+    (("SELECT pg_catalog.format_type(1, 2), length(relname), coalesce(relname, 'a')::text, row_number() OVER (ORDER BY oid),"
+      " pg_table_is_visible(oid) FROM pg_class"), ("format_type", "length", "coalesce", "row_number", "pg_table_is_visible")),
+    (("SELECT CASE WHEN true THEN 1 END, CASE WHEN 1 = 2 THEN 'b' ELSE relname END,"
+      " CASE WHEN true THEN CASE WHEN true THEN 1 END ELSE 2 END, CASE WHEN true THEN 1 END::text FROM pg_class"),
+     ("case", "relname", "case", "text")),
+    (("SELECT (SELECT nspname FROM pg_namespace LIMIT 1), (SELECT oid x FROM pg_type LIMIT 1), EXISTS (SELECT 1 FROM pg_type),"
+      " ARRAY(SELECT oid FROM pg_type), ARRAY[1, 2], (SELECT 1) FROM pg_class"), ("nspname", "x", "exists", "array", "array", "?column?")),
+    ("SELECT indkey[0], (i.indkey)[1], (indkey::int2[])[0], (current_schemas(true))[1], relname COLLATE \"C\" FROM pg_index i, pg_class",
+     ("indkey", "indkey", "indkey", "current_schemas", "relname")),
+    ("SELECT current_user, session_user FROM pg_class UNION SELECT relname, relname FROM pg_class", ("current_user", "session_user")),
+    ("WITH a AS (SELECT 1 AS n) SELECT DISTINCT n + 1, n FROM a, pg_class", ("?column?", "n")),
+    ("SELECT *, 1 FROM pg_class", ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "names"), NAMES)
+def test_expressions_have_the_names_that_postgresql_gives_them(sql: str, names: tuple[str, ...]) -> None:
+    query = catalogue_query(statement_of(sql))
+    assert query is not None
+    assert query.names == names
+
+
+def test_clients_see_these_names() -> None:
+    async def body(served: Served) -> None:
+        async with await served.psycopg() as connection:
+            cursor = await connection.execute("SELECT relkind || 'x', count(*) FROM pg_class GROUP BY 1")
+            assert [column.name for column in cursor.description or ()] == ["?column?", "count"]
+
+    run(body)
 
 
 PARAMETERS: list[tuple[str, dict[int, int]]] = [
