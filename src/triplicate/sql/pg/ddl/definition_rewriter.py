@@ -23,14 +23,13 @@ _HINTS = {
     "TYPE": "use TEXT with a CHECK constraint",
     "DOMAIN": "use a base type with a CHECK constraint",
     "EXTENSION": "SQLite's own functions are there",
-    "FUNCTION": "use a trigger, or compute it in the client",
+    "FUNCTION": "write a trigger's statements in CREATE TRIGGER … BEGIN … END; compute values in the client",
     "PROCEDURE": "compute it in the client",
     "MATERIALIZED VIEW": "use a table and triggers",
     "DATABASE": "`triplicate database create NAME` makes one",
-    "ROLE": "there are no roles",
-    "USER": "there are no roles",
     "RULE": "use a trigger",
-    "POLICY": "there are no roles",
+    "POLICY": "grant rights on views, with the rows that each role may see",
+    "ROW LEVEL SECURITY": "grant rights on views, with the rows that each role may see",
 }
 
 
@@ -223,7 +222,9 @@ def _action(tokens: Tokens, edits: TextEdits) -> None:
     elif word == "RENAME" and second == "CONSTRAINT":
         raise refuse("RENAME CONSTRAINT", "drop the constraint and add it under its new name")
     elif word != "RENAME" and not (word == "SET" and at(tokens, 1).text == "("):
-        raise refuse(f"ALTER TABLE … {word} {second}".rstrip(), _HINTS.get(second) or ("there are no roles" if word == "OWNER" else None))
+        words = [token.upper for token in tokens]
+        subject = "ROW LEVEL SECURITY" if words[-3:] == ["ROW", "LEVEL", "SECURITY"] else second
+        raise refuse(f"ALTER TABLE … {word} {subject}".rstrip(), _HINTS.get(subject))
 
 
 def _add(tokens: Tokens, edits: TextEdits) -> None:

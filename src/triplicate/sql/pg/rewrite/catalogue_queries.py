@@ -19,6 +19,7 @@ from triplicate.sql.pg.rewrite.catalogue_names import result_names
 from triplicate.sql.pg.rewrite.catalogue_types import parameter_oids, result_oids
 from triplicate.sql.pg.rewrite.live_uses import LiveUse, live_uses
 from triplicate.sql.pg.rewrite.mutable_token import MutableToken, closing, names_a_table, type_at
+from triplicate.sql.pg.syntax.missing_constructs import refuse_missing
 
 _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information_schema.")} | {
     "TO_REGCLASS", "TO_REGTYPE", "FORMAT_TYPE", "PG_GET_EXPR", "PG_GET_CONSTRAINTDEF", "PG_GET_INDEXDEF", "PG_TABLE_IS_VISIBLE",
@@ -113,6 +114,7 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
         return None
     if not any(token.kind == "word" and token.upper in _TRIGGERS for token in tokens):
         return None
+    refuse_missing(tokens)
     parts = _without_schemas(_plain_operators([_plain(token) for token in tokens]))
     parts = _with_subscripts(parts)
     _refuse_other_tables(parts)
