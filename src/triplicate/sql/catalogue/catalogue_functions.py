@@ -14,10 +14,9 @@ import apsw
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.array_functions import array_values, register_arrays
 from triplicate.sql.catalogue.relations import CATALOG, CATALOG_OIDS, INFORMATION, PUBLIC, relation_oid
-from triplicate.sql.catalogue.role_relations import ADMINISTRATOR
 from triplicate.sql.catalogue.type_names import TYPES, format_type, type_named
 from triplicate.sql.catalogue.virtual_tables import CatalogueReader
-from triplicate.sql.core.access_rights import ALL_ON_TABLE
+from triplicate.sql.core.access_rights import ADMINISTRATOR, ALL_ON_TABLE
 from triplicate.sql.core.interface import Value
 from triplicate.sql.core.rights import Action
 from triplicate.sql.core.session_roles import SessionName

@@ -9,13 +9,23 @@ from collections.abc import Sequence
 
 from triplicate.sql.catalogue.array_functions import array_text
 from triplicate.sql.catalogue.object_ids import object_ids
-from triplicate.sql.core.access_rights import ALL_ON_TABLE, DATABASE, PREDEFINED, PUBLIC, READ_ALL, WRITE_ALL, AccessRights, StoredRole
+from triplicate.sql.core.access_rights import (
+    ADMINISTRATOR,
+    ALL_ON_TABLE,
+    DATABASE,
+    PREDEFINED,
+    PUBLIC,
+    READ_ALL,
+    WRITE_ALL,
+    AccessRights,
+    StoredRole,
+)
 from triplicate.sql.core.datetime_text import datetime_of_microseconds
 from triplicate.sql.core.declared_types import Kind
 from triplicate.sql.core.interface import Row
 from triplicate.sql.core.rights import Action, letters_of
 
-ADMINISTRATOR, ADMINISTRATOR_OID = "triplicate", 10
+ADMINISTRATOR_OID = 10
 _PREDEFINED_OIDS = {READ_ALL: 6181, WRITE_ALL: 6182}
 _HIDDEN = "********"
 _POSTGRESQL_EPOCH_US = 946_684_800_000_000

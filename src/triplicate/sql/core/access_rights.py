@@ -21,7 +21,9 @@ DATABASE = ""
 """The relation that stands for the database itself."""
 READ_ALL, WRITE_ALL = "pg_read_all_data", "pg_write_all_data"
 PREDEFINED = (READ_ALL, WRITE_ALL)
-RESERVED_NAMES = ("public", "none", "current_user", "current_role", "session_user", "user")
+ADMINISTRATOR = "triplicate"
+"""The name under which the administrator is shown. It is no role of the database, and owns what no role owns."""
+RESERVED_NAMES = (ADMINISTRATOR, "public", "none", "current_user", "current_role", "session_user", "user")
 _WRITES = (Action.INSERT, Action.UPDATE, Action.DELETE)
 _PUBLIC_AT_FIRST = frozenset((Action.CONNECT,))
 """Privileges on the database that every role has until they are revoked from PUBLIC."""
@@ -212,7 +214,8 @@ class Refusal:
 
 
 def missing_role(name: str) -> SqlError:
-    return SqlError("42704", f'role "{name}" does not exist')
+    hint = "This is how the administrator is shown, who has every right and is a member of no role." if name == ADMINISTRATOR else None
+    return SqlError("42704", f'role "{name}" does not exist', hint=hint)
 
 
 def _by_name(right: Right) -> tuple[str, str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.access_rights import (
+    ADMINISTRATOR,
     ALL_ON_DATABASE,
     ALL_ON_TABLE,
     DATABASE,
@@ -242,21 +243,29 @@ class RoleStatements:
         relation, kind = found
         if role is not None and not self._now.owns(role, relation):
             raise SqlError("42501", f"must be owner of {kind} {relation}")
-        self._check_new_owner(command.owner, role)
-        self._access.store_owner(relation, command.owner)
+        self._access.store_owner(relation, self._new_owner(command.owner, role))
 
-    def _check_new_owner(self, owner: str, role: str | None) -> None:
+    def _is_administrator(self, name: str) -> bool:
+        return name == ADMINISTRATOR and name not in self._now.roles  # An earlier release may have stored a role of this name.
+
+    def _new_owner(self, owner: str, role: str | None) -> str | None:
+        """The role that becomes an owner; None for the administrator."""
+        if self._is_administrator(owner):
+            if not self._is_superuser(role):
+                raise SqlError("42501", f'must be member of role "{owner}"')
+            return None
         if owner not in self._now.roles:
             raise missing_role(owner)
         if not self._is_superuser(role) and not self._now.is_member(role or "", owner):
             raise SqlError("42501", f'must be member of role "{owner}"')
+        return owner
 
     def _reassign(self, command: ReassignOwned, role: str | None) -> None:
+        owners = {None if self._is_administrator(owner) else self._now.role(owner).name for owner in command.owners}
         for owner in command.owners:
-            self._now.role(owner)
             if not self._is_superuser(role) and not self._now.is_member(role or "", owner):
                 raise SqlError("42501", "permission denied to reassign objects")
-        self._check_new_owner(command.new_owner, role)
-        for relation, owner in list(self._now.owners.items()):
-            if owner in command.owners:
-                self._access.store_owner(relation, command.new_owner)
+        new_owner = self._new_owner(command.new_owner, role)
+        for relation in self._relations():
+            if self._now.owner(relation) in owners - {new_owner}:
+                self._access.store_owner(relation, new_owner)

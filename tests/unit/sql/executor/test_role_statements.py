@@ -10,7 +10,7 @@ import pytest
 from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import Diverged, SqlError
 from triplicate.sql import SettingChange, decode_header, decode_transaction
-from triplicate.sql.core.access_rights import Membership, StoredRole
+from triplicate.sql.core.access_rights import ADMINISTRATOR, Membership, StoredRole
 from triplicate.sql.core.interface import Prepared, StatementKind
 from triplicate.sql.core.records import Operation
 from triplicate.sql.core.rights import Action
@@ -168,6 +168,31 @@ def test_a_new_table_belongs_to_its_role_and_may_be_reassigned(pair: Pair) -> No
     assert pair.writer.access.has("bob", Action.SELECT, "v")
     send(pair, ReassignOwned(("alice",), "bob"))
     assert (pair.writer.access.owner("t"), pair.writer.access.owner("v")) == ("bob", "bob")
+
+
+def test_tables_go_to_the_administrator_and_from_it_under_the_name_that_it_is_shown_with(pair: Pair) -> None:
+    send(pair, CreateRole("alice", {}), CreateRole("bob", {}), "create table ours(a)")
+    send(pair, "create table t(a)", "create view v as select a from t", role="alice")
+
+    def owners() -> list[str | None]:
+        return [pair.writer.access.owner(name) for name in ("ours", "t", "v")]
+
+    to_and_from = (
+        ReassignOwned((ADMINISTRATOR,), "alice"),
+        ReassignOwned(("alice",), ADMINISTRATOR),
+        ChangeOwner("t", "table", ADMINISTRATOR),
+    )
+    for change in to_and_from:
+        assert refusal(pair, change, "alice") == "42501"
+    send(pair, ReassignOwned((ADMINISTRATOR,), "bob"))
+    assert owners() == ["bob", "alice", "alice"]
+    send(pair, ChangeOwner("v", "view", ADMINISTRATOR), ReassignOwned(("alice",), ADMINISTRATOR))
+    assert owners() == ["bob", None, None]
+    send(pair, DropRoles(("alice",), if_exists=False))
+    assert refusal(pair, CreateRole(ADMINISTRATOR, {})) == "42939"
+    with pytest.raises(SqlError, match="does not exist") as refused:
+        send(pair, ChangeMembers(True, (ADMINISTRATOR,), ("bob",)))
+    assert "administrator" in (refused.value.hint or "")
 
 
 def test_a_foreign_key_needs_the_right_to_refer(pair: Pair) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.access_rights import PUBLIC
+from triplicate.sql.core.access_rights import ADMINISTRATOR, PUBLIC
 from triplicate.sql.core.interface import Prepared, StatementKind, TransactionStatus
 from triplicate.sql.core.role_commands import (
     AlterRole,
@@ -94,6 +94,11 @@ def _resolved(command: RoleCommand, roles: SessionRoles, user: str) -> RoleComma
             return roles.current_user or user
         return (roles.session_user or user) if name == SESSION_USER else name
 
+    def owner(name: str) -> str:
+        """The administrator owns under the name under which it is shown, and not under the one with which it has logged in."""
+        role = {CURRENT_USER: roles.acting, SESSION_USER: roles.session_role}.get(name, name)
+        return ADMINISTRATOR if role is None else role
+
     def all_of(names: Iterable[str]) -> tuple[str, ...]:
         return tuple(name if name == PUBLIC else one(name) for name in names)
 
@@ -109,6 +114,6 @@ def _resolved(command: RoleCommand, roles: SessionRoles, user: str) -> RoleComma
         case ChangeMembers():
             return replace(command, roles=all_of(command.roles), members=all_of(command.members))
         case ChangeOwner():
-            return replace(command, owner=one(command.owner))
+            return replace(command, owner=owner(command.owner))
         case ReassignOwned():
-            return replace(command, owners=all_of(command.owners), new_owner=one(command.new_owner))
+            return replace(command, owners=tuple(map(owner, command.owners)), new_owner=owner(command.new_owner))

@@ -74,3 +74,19 @@ def test_other_names_are_those_of_the_databases_roles(tmp_path: Path) -> None:
         )
 
     play_served(tmp_path, scene)
+
+
+def test_the_administrator_owns_as_current_user(tmp_path: Path) -> None:
+    async def scene(cluster: ServedCluster) -> None:
+        root = await cluster.psycopg("n1", "root")
+        for statement in (*SETUP, "alter table t owner to reader", "reassign owned by reader to current_user"):
+            await root.execute(statement)
+        assert await one(root, "select pg_get_userbyid(relowner) from pg_class where relname = 't'") == "triplicate"
+        for statement in ("reassign owned by session_user to reader", "set role reader", "alter table t owner to current_user"):
+            await root.execute(statement)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await root.execute("alter table t owner to session_user")
+        await root.execute("alter table t owner to current_user")
+        assert await one(root, "select pg_get_userbyid(relowner) from pg_class where relname = 't'") == "reader"
+
+    play_served(tmp_path, scene)
