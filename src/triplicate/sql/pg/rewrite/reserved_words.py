@@ -97,8 +97,8 @@ def constraints_last(statement: Statement) -> Statement:
     if at(tokens, opening).text != "(":
         return statement
     items = split(tokens[opening + 1 : closing(tokens, opening)])
-    ordered = sorted(items, key=_is_constraint)
-    if ordered == items or not all(items):
+    ordered = sorted(items, key=_is_constraint) if all(items) else items
+    if ordered == items:
         return statement
     texts = [sql[item[0].start : item[-1].end] for item in ordered]
     return statement_of(sql[: items[0][0].start] + ", ".join(texts) + sql[items[-1][-1].end :])

@@ -71,6 +71,8 @@ def test_keywords_stay(sql: str) -> None:
         ("create table u (a int, primary key (a))", None),
         ("create table u (a int check (a > 0), b int unique)", None),
         ("create table u as select 1", None),
+        ("create table u ()", None),
+        ("create table u (primary key (a), , a int)", None),
         ("select 1", None),
     ],
 )
