@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os.path
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -18,6 +18,7 @@ from triplicate.log import Logs
 from triplicate.runtime import Clock, Host, TaskScope, deadline_after, shielded, timeout_at
 from triplicate.sql.backup.core.target import AtPosition, AtTime, Target, parse_target
 from triplicate.sql.backup.past_copy import DatabaseLog, PastCopies
+from triplicate.sql.backup.relation_names import RelationNames, present_names
 from triplicate.sql.core.access_rights import AccessRights, Refusal
 from triplicate.sql.core.interface import Session
 from triplicate.sql.core.rights import Right
@@ -33,6 +34,7 @@ from triplicate.sql.storage.sqlite_copy import delete_file, on_disk
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_reader, read_state
 
 Result = TypeVar("Result")
+FindNames = Callable[[RelationNames], Awaitable[RelationNames]]
 
 FOLDER = "past"
 """In a node's directory."""
@@ -44,15 +46,26 @@ class PastAccess(AccessRights):
     """The rights to a database as it was: what a role may read now, and might read then.
 
     Names alone do not suffice. A table may have had the name then that another one has now, and a right may have been taken since.
+
+    Args:
+        names: of the relations now; None while they are not known, which refuses every right.
     """
 
-    def __init__(self, present: AccessRights, past: AccessRights) -> None:
+    def __init__(self, present: AccessRights, past: AccessRights, names: RelationNames | None) -> None:
         super().__init__(present.roles.values(), present.members, present.grants, present.owners)
         self._past = past
+        self._names = names
 
     def refusal(self, role: str, rights: Iterable[Right]) -> Refusal | None:
-        needed = tuple(rights)
-        return super().refusal(role, needed) or self._past.refusal(role, needed)
+        needed = sorted(rights, key=lambda right: (right.definer, right.relation, right.action.name))
+        for right in needed:
+            now = None if self._names is None else (self._names.now(right.relation), self._names.now(right.definer))
+            if now is None or None in now:
+                return Refusal(role, right)
+            refused = super().refusal(role, [right._replace(relation=now[0] or "", definer=now[1] or "")])
+            if refused is not None:
+                return Refusal(refused.role, right)
+        return self._past.refusal(role, needed)
 
 
 class _Facts(NamedTuple):
@@ -71,14 +84,20 @@ class _SharedCopy:
 
     pool: ReaderPool
     facts: _Facts
+    names: RelationNames
+    """The present names of its relations, as far as they are known."""
     readers: set[PastDatabase] = field(default_factory=set)
     """One for each session that reads it."""
 
 
 class PastDatabase:
-    """A database as it was, for one session. Implements `SessionDatabase`."""
+    """A database as it was, for one session. Implements `SessionDatabase`.
 
-    def __init__(self, host: Host, present: SessionDatabase, position: int, copy: _SharedCopy) -> None:
+    Args:
+        names: finds the present names of its relations, from those that are known.
+    """
+
+    def __init__(self, host: Host, present: SessionDatabase, position: int, copy: _SharedCopy, names: FindNames) -> None:
         self.as_of: int | None = position
         self.schema_version = copy.facts.schema_version
         self.pool = copy.pool
@@ -86,9 +105,12 @@ class PastDatabase:
         self.leader_hint: str | None = None
         self._copy = copy
         self._present = present
-        self._present_access: AccessRights | None = None
+        self._find_names = names
+        self._known: tuple[AccessRights, int, RelationNames] | None = None
+        """That `roles` was made of: the present rights, the present version of the schema, and the names."""
         self._roles = DatabaseRoles(host, present.name)
         self._roles.find_administrator = present.roles.find_administrator
+        self._roles.catch_up = self._catch_up
         copy.readers.add(self)
 
     @property
@@ -113,11 +135,28 @@ class PastDatabase:
 
     @property
     def roles(self) -> DatabaseRoles:
-        access = self._present.roles.access
-        if access is not self._present_access:
-            self._present_access = access
-            self._roles.moved(self.schema_version, PastAccess(access, self._copy.facts.access))
+        access, version, names = known = self._present.roles.access, self._present.schema_version, self._copy.names
+        if known != self._known:
+            self._known = known
+            is_known = names.version >= version
+            self._roles.moved(self.schema_version, PastAccess(access, self._copy.facts.access, names if is_known else None))
         return self._roles
+
+    async def _catch_up(self) -> None:
+        """Learn the present rights, and the present names of the relations.
+
+        Raises:
+            SqlError: 55000, 58030, the log cannot be read, or there are too many changes.
+        """
+        if self._present.roles.catch_up is not None:
+            await self._present.roles.catch_up()
+        if self._copy.names.version < self._present.schema_version:
+            try:
+                self._copy.names = await self._find_names(self._copy.names)
+            except NotKept as error:
+                raise SqlError("55000", f"the rights to the past cannot be known: {error}") from None
+            except TriplicateError as error:
+                raise _unreachable(error) from error
 
     async def past(self, point: str) -> SessionDatabase:
         return await self._present.past(point)
@@ -229,7 +268,7 @@ class PastDatabases:
         copy = await self._wait(key, entry)
         if _begins_after(copy.facts, target):
             raise await self._not_kept(past, source.name, target)
-        return PastDatabase(self._host, present, position, copy)
+        return PastDatabase(self._host, present, position, copy, lambda names: present_names(self._logs, source.log, past, names))
 
     async def _not_kept(self, past: PastCopies, name: str, target: Target) -> SqlError:
         try:
@@ -288,7 +327,7 @@ class PastDatabases:
             place = ReadPlace(settings.node_id, lambda: self._age_s(facts))
             pool = ReaderPool(self._host, f"{name}-{position}", path, limits, setup=place.setup(self._setup), threads=self._threads)
             self._host.trace("sql.past_copy", database=name, position=position, size_bytes=facts.size_bytes)
-            return _SharedCopy(pool, facts)
+            return _SharedCopy(pool, facts, RelationNames(made.position, facts.schema_version))
 
     def _age_s(self, facts: _Facts) -> float | None:
         """How long ago the database was as in a copy, in seconds, by the clocks of the leader of then and of this node."""

@@ -95,6 +95,16 @@ def table_change(sql: str) -> TableChange | None:
     return TableDropped(reader.table()) if first == "DROP" else TableCreated(reader.table(), virtual, reader.ends_with("STRICT"))
 
 
+def dropped_view(sql: str) -> str | None:
+    """The name of the view that a schema change drops; None for any other change."""
+    reader = _ColumnParser(sql)
+    if (reader.word(), reader.word()) != ("DROP", "VIEW"):
+        return None
+    if reader.skip("IF"):
+        reader.skip("EXISTS")
+    return reader.table()
+
+
 def _altered(reader: _ColumnParser, table: str) -> TableChange | None:
     action = reader.word()
     if action == "RENAME" and reader.skip("TO"):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.sql.backup.past_rig import past_databases, written
 from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
-from tests.unit.sql.role_rig import command, grant, session_of, with_roles
+from tests.unit.sql.role_rig import command, grant, grant_create, session_of, with_roles
 from tests.unit.sql.snapshot_rig import door_of, snapshots_listed, truncate
 from triplicate.errors import SqlError
 from triplicate.sql import SqlDatabase
@@ -214,14 +214,14 @@ def test_a_role_reads_of_the_past_what_it_may_read_now_and_might_then(tmp_path: 
         assert await run(session, "select count(*) from secret") == [(0,)]
         await session.travel(f"position {positions['granted']}")
         assert await state_of(run(session, "select * from secret")) == "42501"  # It has the right now, to another table of this name.
-        assert await state_of(run(session, "select * from t")) == "42501"  # It had the right then, and nobody has it by this name now.
+        assert await run(session, "select v from t") == [("t",)]  # It has the right now, by another name of this table.
         await session.travel(f"position {positions['both']}")
-        assert await run(session, "select v from secret") == [("secret",)]
+        assert await state_of(run(session, "select * from secret")) == "42501"  # That table was dropped.
         await session.travel(None)
-        for moment, outcome in (("granted", "42501"), ("both", [("secret",)])):
+        for moment in ("granted", "both"):
             looking = await session.session_as_of(f"position {positions[moment]}")
-            read = run(looking, "select v from secret")
-            assert await (state_of(read) if isinstance(outcome, str) else read) == outcome
+            assert await state_of(run(looking, "select v from secret")) == "42501"
+            assert await run(looking, "select v from t") == [("t",)]
         assert sum(past_databases(cluster).positions.values()) == 2
         await session.close()
         assert sum(past_databases(cluster).positions.values()) == 0
@@ -229,6 +229,45 @@ def test_a_role_reads_of_the_past_what_it_may_read_now_and_might_then(tmp_path: 
         await admin.travel(f"position {positions['granted']}")
         assert await run(admin, "select v from secret") == [("secret",)]
         await admin.close()
+
+    play(tmp_path, scene)
+
+
+def test_a_right_to_a_name_is_none_to_the_table_that_had_it(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        admin = await with_roles(database, "ann")
+        await run(admin, "create view look as select v from secret")
+        for name in ("t", "secret", "look"):
+            await command(admin, grant([name], "ann", Action.SELECT))
+        await command(admin, grant_create("ann"))
+        position = database.position
+        for name in ("secret", "look"):
+            await command(admin, grant([name], "ann", Action.SELECT, grants=False))
+        session = await session_of(database, "ann")
+        await session.travel(f"position {position}")
+        assert await run(session, "select v from t") == [("t",)]
+        for name in ("secret", "look"):
+            assert await state_of(run(session, f"select * from {name}")) == "42501"
+        # The session stays in the past while the names get other tables, which are the role's own.
+        for number in range(300):
+            await run(admin, f"insert into t(v) values('{number}')")
+        await run(admin, "alter table secret rename to hidden")
+        await run(admin, "drop view look")
+        own = await session_of(database, "ann")
+        await run(own, "create table secret(id integer primary key, v text)")
+        await run(own, "create view look as select v from secret")
+        for reader in (session, await own.session_as_of(f"position {position}")):
+            assert await run(reader, "select v from t") == [("t",)]
+            for name in ("secret", "look"):
+                assert await state_of(run(reader, f"select * from {name}")) == "42501"
+        # A right to the table under its present name is one to its past.
+        await command(admin, grant(["hidden"], "ann", Action.SELECT))
+        assert await run(session, "select v from secret") == [("secret",)]
+        assert await state_of(run(session, "select * from look")) == "42501"
+        assert await run(own, "select * from secret") == []
+        for one in (session, own, admin):
+            await one.close()
 
     play(tmp_path, scene)
 
