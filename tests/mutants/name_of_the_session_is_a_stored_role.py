@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.catalogue import catalogue_functions
 
-TESTS = ["tests/unit/sql/pg/rewrite/test_privilege_functions.py"]
+TESTS = ["tests/unit/sql/pg/rewrite/test_catalogue_queries_privileges.py::test_the_administrator_has_every_right_by_any_name"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

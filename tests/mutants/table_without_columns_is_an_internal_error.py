@@ -11,7 +11,7 @@ TESTS = ["tests/unit/sql/pg/rewrite/test_reserved_words.py::test_table_constrain
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    split = reserved_words.split
+    from triplicate.sql.pg.ddl.parts import split
 
     def unsplit(tokens: list[Token]) -> list[list[Token]]:
         found = split(tokens)

@@ -34,7 +34,7 @@ async def one(connection: psycopg.AsyncConnection[Any], sql: str, *parameters: o
     return None if row is None else row[0] if len(row) == 1 else row
 
 
-def test_the_administrator_has_every_right_by_whatever_name_its_client_sent(tmp_path: Path) -> None:
+def test_the_administrator_has_every_right_by_any_name(tmp_path: Path) -> None:
     async def scene(cluster: ServedCluster) -> None:
         root = await cluster.psycopg("n1", "root")
         for statement in SETUP:
