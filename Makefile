@@ -118,6 +118,7 @@ check-deep: histories crash-test fuzz jitter jitter-long mutants sim-mutants ## 
 	@$(BIN)/python scripts/run_tests.py process-deep spark-deep
 	@$(BIN)/python scripts/spark_versions.py
 	DRAWN=20000 DRAWN_FROM=1000 WRAPPED_EVERY=1 $(BIN)/python -m pytest -q tests/differential/test_drawn.py tests/differential/test_wrapped.py
+	HOSTILE_EVERY=1 $(BIN)/python -m pytest -q tests/unit/sql/pg/analysis/test_calls_hostile.py
 
 times: $(READY) ## Show the ten slowest tests of each part of the last `make test`
 	@$(BIN)/python scripts/times.py

@@ -30,6 +30,8 @@ _HINTS = {
     Kind.TIMESTAMP: "write YYYY-MM-DD HH:MM:SS",
     Kind.TIMESTAMPTZ: "write YYYY-MM-DD HH:MM:SS+00",
 }
+LENGTH_MAX = 100
+"""A longer text is not examined: patterns may take time in proportion to the square of its length, and hold the interpreter."""
 _MIDNIGHT = "24:00:00"
 _DAY = dt.timedelta(days=1)
 
@@ -42,6 +44,8 @@ def stored_datetime(text: str, kind: Kind) -> str:
             years BC and beyond 9999, names of time zones, and words for the present time.
     """
     stripped = text.strip()
+    if len(stripped) > LENGTH_MAX:
+        raise _malformed(stripped[:LENGTH_MAX], kind)
     lowered = stripped.lower()
     if lowered == "epoch" and kind is not Kind.TIME:
         stripped = "1970-01-01 00:00:00"

@@ -86,13 +86,7 @@ def _translate(value: Any, wanted: Any, given: Any) -> Value:
 
 
 def _initcap(value: Any) -> Value:
-    found, in_word = [], False
-    for character in str(value):
-        is_letter = character.isascii() and character.isalnum()
-        folded = character.lower() if in_word else character.upper()
-        found.append(folded if is_letter else character)
-        in_word = is_letter
-    return "".join(found)
+    return re.sub("[0-9A-Za-z]+", lambda word: word[0].capitalize(), str(value))
 
 
 _PLACE = re.compile(r"%(?:(\d+)\$)?(-?)(\d*)(.?)", re.DOTALL)

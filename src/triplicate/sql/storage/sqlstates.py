@@ -72,6 +72,7 @@ _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"^no such constraint", "42704"),
         (r"^default value of column .* is not constant", "0A000"),
         (r"^too many|^Expression tree is too large|^parser stack overflow|^LIKE or GLOB pattern too complex|^Recursion limit", "54001"),
+        (r"^json_object\(\) ", "22023"),
         (r"^malformed JSON|^bad JSON path|^JSON", "22032"),
         (r"^datatype mismatch|^cannot store", "22P02"),
         (r"^parameters prohibited|^ON CONFLICT clause does not match|prohibited in", "42P10"),

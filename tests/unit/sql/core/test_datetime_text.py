@@ -144,3 +144,13 @@ def test_a_moment_beyond_the_calendar_is_refused() -> None:
 def test_midnight_at_the_end_of_the_day_has_its_own_binary_form() -> None:
     assert microseconds_of("24:00:00", T) == 86_400_000_000
     assert datetime_of_microseconds(86_400_000_000, T) == "24:00:00"
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 200 + "/y", "x" * 10_000_000, "2024-01-01" + " " * 10_000_000 + "x"], ids=["slash", "letters", "blanks"]
+)
+def test_a_long_text_is_refused_unread(text: str) -> None:
+    """The patterns for hints took time in proportion to the square of its length, and held the interpreter."""
+    with pytest.raises(SqlError) as refused:
+        stored_datetime(text, Kind.DATE)
+    assert refused.value.sqlstate == "22007"
