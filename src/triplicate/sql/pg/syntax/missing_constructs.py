@@ -5,11 +5,14 @@ SQLite takes ``ROLLUP (a)`` for the call of a function, and the operator ``?`` o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
 from triplicate.errors import SqlError
 
+MISSING = re.compile(r"[?@]|\b(?:rollup|cube|grouping)\b", re.IGNORECASE)
+"""Texts without a match have none of these constructs; long ones need not be examined token by token."""
 _NO_OPERANDS = {
     "SELECT", "FROM", "WHERE", "BY", "HAVING", "LIMIT", "OFFSET", "FETCH", "FIRST", "NEXT", "ON", "USING", "RETURNING", "VALUES", "SET",
     "WHEN", "THEN", "ELSE", "CASE", "AND", "OR", "NOT", "IN", "IS", "AS", "BETWEEN", "LIKE", "ILIKE", "SIMILAR", "GLOB", "REGEXP",

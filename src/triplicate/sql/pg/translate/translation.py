@@ -16,7 +16,7 @@ from triplicate.sql.pg.analysis.overflow import mark_arithmetic
 from triplicate.sql.pg.analysis.view_types import view_types
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
-from triplicate.sql.pg.syntax.missing_constructs import refuse_missing
+from triplicate.sql.pg.syntax.missing_constructs import MISSING, refuse_missing
 from triplicate.sql.pg.syntax.statement_parser import parse
 from triplicate.sql.pg.translate.render_queries import StatementRenderer, is_volatile
 from triplicate.sql.pg.translate.target_context import TargetContext
@@ -161,6 +161,8 @@ def _translate(
     sql, tokens = text.sql, text.tokens
     for start, end in nested_comments(sql, tokens):
         sql = sql[:start] + " " * (end - start) + sql[end:]
+    if MISSING.search(sql) is not None:
+        refuse_missing(tokens)
     _check_tokens(tokens)
     begin = _prefix(tokens)
     statement = tree or _parsed_trees.remove(text) or parse(tokens[begin:], len(sql))
@@ -214,7 +216,6 @@ def _prefix(tokens: Sequence[Token]) -> int:
 
 
 def _check_tokens(tokens: Sequence[Token]) -> None:
-    refuse_missing(tokens)
     for token in tokens:
         if token.kind == "quoted" and token.text[0] == '"' and token.text.count('"') % 2:
             raise SqlError("42601", f"unterminated quoted identifier at or near {token.text[:20]}", position=token.start + 1)
