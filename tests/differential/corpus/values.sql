@@ -371,7 +371,7 @@ SELECT k ->> 'nosuch' FROM j WHERE id = 1;
 SELECT j #> '{a,b,0}' FROM j WHERE id = 1; -- refused operator #>
 SELECT j #>> '{a,b,1}' FROM j WHERE id = 1; -- refused operator #>>
 SELECT k @> '{"a":1}' FROM j WHERE id = 1; -- refused operator @>
-SELECT k ? 'a' FROM j WHERE id = 1; -- refused ?1
+SELECT k ? 'a' FROM j WHERE id = 1; -- refused operator ?
 SELECT '{"a":1}'::json -> 'a';
 SELECT '{"a":1}'::jsonb ->> 'a';
 SELECT '{"a":"x"}'::json ->> 'a';

@@ -59,7 +59,7 @@ def test_an_entry_on_one_bookie_is_copied_to_an_ack_quorum() -> None:
             for name in "ab":
                 cluster[name].when(AddRequest, "drop", entry_id=1)
             future = writer.append_nowait(b"perhaps")
-            await eventually(lambda: all(cluster[name].seen[-1].entry_id == 1 for name in "abc"))  # type: ignore[union-attr]
+            await eventually(lambda: all(cluster[name].seen and cluster[name].seen[-1].entry_id == 1 for name in "abc"))  # type: ignore[union-attr]
             assert cluster.holders(writer.ledger_id, 1) == ["c"]
             for name in "ab":
                 cluster[name].obey()

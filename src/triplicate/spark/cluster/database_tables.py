@@ -20,7 +20,7 @@ DEFAULT_ROLE = "spark"
 """Without authentication any name is accepted."""
 # One statement, so that version and columns agree. `hidden` excludes generated columns, which the log excludes, too.
 _COLUMNS = """
-SELECT (SELECT schema_version FROM triplicate_state), t.type, t.wr::int, x.name, x.type, x.pk::int,
+SELECT (SELECT schema_version FROM triplicate_state), t.type, CAST(t.wr AS INTEGER), x.name, x.type, CAST(x.pk AS INTEGER),
        (SELECT count(*) FROM pragma_index_list(t.name) WHERE origin = 'pk')
 FROM pragma_table_list(%s) t, pragma_table_xinfo(t.name) x WHERE t.schema = 'main' AND x.hidden = 0 ORDER BY x.cid
 """
