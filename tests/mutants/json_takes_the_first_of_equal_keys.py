@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 from triplicate.sql.pg.values import json_text
 
@@ -10,10 +12,8 @@ TESTS = ["tests/unit/sql/pg/values/test_json_text.py::test_a_part_is_as_it_is_wr
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    field = json_text._field
+    def first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        return dict(reversed(pairs))
 
-    def first(text: str, at: int, key: str) -> str | None:
-        stop = text.find(",")
-        return field(text[:stop] + "}", at, key) if stop > 0 and text.count('"a"') > 1 else field(text, at, key)
-
-    patch(json_text, "_field", first)
+    kept = json_text._VALUES
+    patch(json_text, "_VALUES", json.JSONDecoder(object_pairs_hook=first, parse_int=kept.parse_int, parse_float=kept.parse_float))

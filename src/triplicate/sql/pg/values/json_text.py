@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.values.numeric_limits import decimal_of_text
+
+T = TypeVar("T")
 
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -22,7 +26,22 @@ def _refuse_constant(text: str) -> Any:
     raise ValueError(text)
 
 
-_VALUES = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
+class _Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+_VALUES = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_refuse_constant)
+_KEPT = 16
+_KEPT_LENGTH_MAX = 64 * 1024
+"""Longer texts are read for each use: those that are kept take up to some ten times their length."""
+
+
+def _kept(read: Callable[[str], T]) -> Callable[[str], T]:
+    """`read`, which remembers the last texts: a query asks for many fields of one text, row by row."""
+    remembered = lru_cache(_KEPT)(read)
+    return lambda text: remembered(text) if len(text) <= _KEPT_LENGTH_MAX else read(text)
 
 
 def json_part(value: Value, key: Value, *, is_jsonb: bool) -> str | None:
@@ -35,24 +54,39 @@ def json_part(value: Value, key: Value, *, is_jsonb: bool) -> str | None:
         ValueError: it is not JSON.
     """
     text = value if isinstance(value, str) else str(value)
-    at = _skip(text, 0)
-    match text[at : at + 1], key:
-        case "{", str():
-            return _field(text, at, key)
-        case "[", int():
-            return _element(text, at, key)
-        case (("{" | "["), _):
-            return None
-    # A scalar of jsonb counts as an array of one element.
-    return text.strip() if is_jsonb and key in (0, -1) else None
+    match _parts(text), key:
+        case dict() as fields, str():
+            return fields.get(key)
+        case list() as elements, int():
+            return elements[key] if -len(elements) <= key < len(elements) else None
+        case None, (0 | -1) if is_jsonb:
+            # A scalar of jsonb counts as an array of one element.
+            return text.strip()
+    return None
 
 
 def json_part_text(value: Value, key: Value, *, is_jsonb: bool) -> str | None:
     """``value ->> key``: as `json_part`, a string without its quotes, None for null."""
-    part = json_part(value, key, is_jsonb=is_jsonb)
-    if part is None or part == "null":
-        return None
-    return _checked(json.loads(part)) if part.startswith('"') else part
+    text = value if isinstance(value, str) else str(value)
+    match _value(text), key:
+        case dict() as fields, str():
+            found = fields.get(key)
+        case list() as elements, int():
+            found = elements[key] if -len(elements) <= key < len(elements) else None
+        case ((dict() | list()), _):
+            return None
+        case found, (0 | -1) if is_jsonb:
+            pass
+        case _:
+            return None
+    match found:
+        case None | _Number():
+            return found
+        case bool():
+            return "true" if found else "false"
+        case str():
+            return _checked(found)
+    return json_part(text, key, is_jsonb=is_jsonb)
 
 
 def normal_json(text: str) -> str:
@@ -99,34 +133,31 @@ def _skip(text: str, at: int) -> int:
     return found.end() if found is not None else at
 
 
-def _field(text: str, at: int, key: str) -> str | None:
-    """The last field of the name, of the object that begins at `at`."""
-    found: str | None = None
-    at = _skip(text, at + 1)
-    while text[at : at + 1] != "}":
-        if text[at : at + 1] != '"':
-            raise ValueError(f"a name is missing at character {at}")
-        name, at = _VALUES.raw_decode(text, at)
-        # All that is stored is JSON, so this is the colon.
-        start = _skip(text, _skip(text, at) + 1)
-        _, end = _VALUES.raw_decode(text, start)
-        if name == key:
-            found = text[start:end]
-        at = _skip(text, end)
-        if text[at : at + 1] == ",":
-            at = _skip(text, at + 1)
-    return found
+@_kept
+def _value(text: str) -> Any:
+    return _VALUES.decode(text)
 
 
-def _element(text: str, at: int, index: int) -> str | None:
-    found: list[str] = []
+@_kept
+def _parts(text: str) -> dict[str, str] | list[str] | None:
+    """The parts of an object or an array as they are written, the last of fields of one name; None for a scalar."""
+    at = _skip(text, 0)
+    opening = text[at : at + 1]
+    if opening not in ("{", "["):
+        return None
+    fields, elements, name = dict[str, str](), list[str](), ""
     at = _skip(text, at + 1)
-    while text[at : at + 1] != "]":
+    while text[at : at + 1] not in ("}", "]"):
+        if opening == "{":
+            name, at = _VALUES.raw_decode(text, at)
+            # All that is stored is JSON, so this is the colon.
+            at = _skip(text, _skip(text, at) + 1)
         _, end = _VALUES.raw_decode(text, at)
-        found.append(text[at:end])
-        if index == len(found) - 1:
-            return found[index]
+        if opening == "{":
+            fields[name] = text[at:end]
+        else:
+            elements.append(text[at:end])
         at = _skip(text, end)
         if text[at : at + 1] == ",":
             at = _skip(text, at + 1)
-    return found[index] if index < 0 and -index <= len(found) else None
+    return fields if opening == "{" else elements

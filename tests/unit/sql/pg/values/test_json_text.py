@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
+from triplicate.sql.pg.values import json_text
 from triplicate.sql.pg.values.json_text import json_part, json_part_text, normal_json
 
 TREES = st.recursive(
@@ -50,14 +53,37 @@ def test_a_scalar_of_jsonb_is_its_only_element() -> None:
 
 @given(tree=TREES)
 def test_every_part_of_the_one_form_is_in_that_form(tree: object) -> None:
-    import json
-
     text = normal_json(json.dumps(tree))
     assert json.loads(text) == tree
     assert normal_json(text) == text
     parts = [(name, tree[name]) for name in tree] if isinstance(tree, dict) else list(enumerate(tree)) if isinstance(tree, list) else []
     for key, part in parts:
         assert json_part(text, key, is_jsonb=True) == normal_json(json.dumps(part))
+        as_text = None if part is None else part if isinstance(part, str) else normal_json(json.dumps(part))
+        assert json_part_text(text, key, is_jsonb=True) == as_text
+
+
+@pytest.mark.parametrize(
+    ("part", "text"), [("1.50", "1.50"), ("-0", "-0"), ("1E+5", "1E+5"), ("true", "true"), ("false", "false"), (r'"A"', "A")]
+)
+def test_a_scalar_is_as_it_is_written(part: str, text: str) -> None:
+    document = f'{{"a": {part}, "b": [{part}]}}'
+    assert (json_part(document, "a", is_jsonb=False), json_part_text(document, "a", is_jsonb=False)) == (part, text)
+    assert json_part_text(document, "b", is_jsonb=False) == f"[{part}]"
+
+
+def test_many_fields_of_one_text_read_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    class Counting(json.JSONDecoder):
+        def decode(self, s: str, *_: object) -> object:
+            read.append(s)
+            return super().decode(s)
+
+    monkeypatch.setattr(json_text, "_VALUES", Counting(parse_int=json_text._VALUES.parse_int))
+    document = json.dumps({f"field {at}": at for at in range(20)})
+    assert [json_part_text(document, f"field {at}", is_jsonb=False) for at in range(20)] == [str(at) for at in range(20)]
+    assert read == [document]
 
 
 @pytest.mark.parametrize(
