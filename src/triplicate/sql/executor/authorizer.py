@@ -32,7 +32,7 @@ from triplicate.sql.core.lexer import (
 from triplicate.sql.core.schema_cache import MAX_STATEMENT_BYTES
 from triplicate.sql.core.session_counters import COUNTERS
 from triplicate.sql.core.transaction_block import failed_transaction
-from triplicate.sql.executor.definitions import has_column, parse_column_change, statements_of
+from triplicate.sql.executor.definitions import has_column, parse_column_change, refuse_indexes_of_constraints, statements_of
 from triplicate.sql.executor.measured_statements import is_measured
 from triplicate.sql.storage.sqlite_schema import is_internal
 from triplicate.sql.storage.sqlstates import FAULTS, from_sqlite
@@ -182,6 +182,7 @@ class Authorizer:
 
     def _examine_definition(self, statement: Statement, words: list[str]) -> Prepared:
         text = statement.sql
+        refuse_indexes_of_constraints(self._connection, text)
         change = parse_column_change(text)
         if change is None or has_column(self._connection, change) is not change.adds:
             for part in statements_of(text):

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import apsw
 
 from triplicate.errors import SqlError
+from triplicate.sql.catalogue.constraint_names import index_name, key_name
+from triplicate.sql.catalogue.schema_facts import read_facts
 from triplicate.sql.core.brackets import closing
 from triplicate.sql.core.lexer import first_words, identifier, quote, sqlite_tokens
 from triplicate.sql.core.schema_changes import ColumnAdded, table_change
@@ -222,6 +224,23 @@ def references(connection: apsw.Connection) -> dict[str, set[str]]:
         if str(child).lower() != str(parent).lower():
             found.setdefault(str(child).lower(), set()).add(str(parent).lower())
     return found
+
+
+def refuse_indexes_of_constraints(connection: apsw.Connection, sql: str) -> None:
+    """Raises SqlError 2BP01 if `sql` drops the index of a constraint, which is shown under a name that it does not have in SQLite."""
+    drop = parse_drop(sql)
+    if drop is None or drop.kind != "INDEX":
+        return
+    for relation in read_facts(connection):
+        constraints = [index_name(relation, index) for index in relation.indexes if index.origin != "c"]
+        if relation.key:
+            constraints.append(key_name(relation))
+        for name in sorted(set(constraints).intersection(drop.names)):
+            raise SqlError(
+                "2BP01",
+                f"cannot drop index {name} because constraint {name} on table {relation.name} requires it",
+                hint=f"Drop the constraint instead, with ALTER TABLE {relation.name} DROP CONSTRAINT {name}.",
+            )
 
 
 def _usable_views(connection: apsw.Connection) -> frozenset[str]:

@@ -191,6 +191,22 @@ def test_what_the_key_needs_cannot_be_taken_away(pair: Pair) -> None:
     same(pair)
 
 
+def test_the_index_of_a_constraint_cannot_be_dropped(pair: Pair) -> None:
+    send(
+        pair,
+        "create table k(id integer primary key, a int unique, b int)",
+        "create table w(b text primary key, c int, constraint once unique (c))",
+    )
+    send(pair, "create unique index kb on k(b)")
+    for name in ("k_pkey", "k_a_key", "w_pkey", "once"):
+        for sql in (f"drop index {name} restrict", f"drop index kb, {name}", f"drop index if exists {name} restrict"):
+            failure = refused(pair, sql)
+            assert (failure.sqlstate, name in failure.message) == ("2BP01", True)
+    assert refused(pair, "drop index t_pkey restrict").sqlstate == "42704"
+    send(pair, "drop index if exists t_pkey restrict", "drop index kb restrict")
+    same(pair)
+
+
 def test_drop_constraint_drops_unique_constraints_and_checks(pair: Pair) -> None:
     send(pair, "alter table t add unique (id, name)", "alter table t add constraint positive check (n >= 0)", "create index plain on t(n)")
     send(pair, "alter table t drop constraint t_id_name_key", "alter table t drop constraint positive restrict")

@@ -10,7 +10,19 @@ from triplicate.sql.core.lexer import Statement
 from triplicate.sql.pg.ddl.column_parser import check_references, parse_column, refuse_key_options, rewrite_column
 from triplicate.sql.pg.ddl.column_types import SERIALS, stored_type
 from triplicate.sql.pg.ddl.create_table import create_table
-from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, closing, constant_casts, drop_schemas, past_words, refuse, split, type_end
+from triplicate.sql.pg.ddl.parts import (
+    SCHEMAS,
+    TextEdits,
+    Tokens,
+    at,
+    closing,
+    constant_casts,
+    drop_schemas,
+    past_words,
+    refuse,
+    split,
+    type_end,
+)
 
 _SUPPORTED = ("TABLE", "INDEX", "VIEW", "TRIGGER")
 _MANY_WORDS = {
@@ -48,6 +60,16 @@ def rewrite_definition(statement: Statement) -> RewrittenDefinition:
         SqlError: 0A000 for an unsupported feature, with its name and an alternative; 42601 for a syntax error.
     """
     sql, tokens = statement.sql, [token for token in statement.tokens if token.text != ";"]
+    if (schema := _other_schema(tokens)) is not None:
+        if (
+            tokens[0].upper == "DROP"
+            and [token.upper for token in tokens[2:4]] == ["IF", "EXISTS"]
+            and not any(token.text == "," for token in tokens)
+        ):
+            return RewrittenDefinition("", f"DROP {_kind(tokens, 1)}")
+        if schema == "pg_catalog":
+            raise SqlError("42501", "permission denied for schema pg_catalog")
+        raise SqlError("3F000", f'schema "{schema}" does not exist', hint="There is one schema, public.")
     match tokens[0].upper:
         case "CREATE":
             return RewrittenDefinition(_create(sql, tokens))
@@ -56,6 +78,19 @@ def rewrite_definition(statement: Statement) -> RewrittenDefinition:
         case "DROP":
             return _drop(sql, tokens)
     raise refuse(tokens[0].upper, "keep comments outside the schema, or in a table")
+
+
+def _other_schema(tokens: Tokens) -> str | None:
+    """The schema other than public of an object that is defined or that REFERENCES names; None if there is none."""
+    allowed = SCHEMAS if tokens[0].upper != "CREATE" else [schema for schema in SCHEMAS if schema != "PG_CATALOG"]
+    head = next((index for index, token in enumerate(tokens) if token.text == "(" or token.upper in ("AS", "WHEN", "BEGIN")), len(tokens))
+    for index in range(len(tokens) - 2):
+        name = tokens[index].name
+        if name is None or tokens[index + 1].text != "." or at(tokens, index - 1).text == ".":
+            continue
+        if (index < head or at(tokens, index - 1).upper == "REFERENCES") and name.upper() not in allowed:
+            return name.lower() if tokens[index].kind == "word" else name
+    return None
 
 
 def _kind(tokens: Tokens, index: int) -> str:
@@ -101,7 +136,9 @@ def _create_view(sql: str, tokens: Tokens) -> str:
 def _create_trigger(sql: str, tokens: Tokens) -> str:
     if any(token.upper == "EXECUTE" and at(tokens, index + 1).upper in ("FUNCTION", "PROCEDURE") for index, token in enumerate(tokens)):
         raise refuse("a trigger that executes a function", "write the statements between BEGIN and END, as SQLite has them")
-    return sql
+    edits = TextEdits(sql)
+    drop_schemas(list(takewhile(lambda token: token.upper not in ("WHEN", "BEGIN"), tokens)), edits)
+    return edits.text()
 
 
 def _create_index(sql: str, tokens: Tokens) -> str:
@@ -186,7 +223,7 @@ def _drop(sql: str, tokens: Tokens) -> RewrittenDefinition:
         return RewrittenDefinition(edits.text().rstrip())
     if kind == "INDEX" and at(tokens, 2).upper == "CONCURRENTLY":
         edits.remove([tokens[2]])
-    if tokens[-1].upper not in ("CASCADE", "RESTRICT") and kind != "INDEX":
+    if tokens[-1].upper not in ("CASCADE", "RESTRICT"):
         edits.insert(tokens[-1].end, " RESTRICT")
     return RewrittenDefinition(edits.text())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from triplicate.errors import SqlError
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression, Name, QueryExpression, Sort
-from triplicate.sql.pg.syntax.token_cursor import TokenCursor
+from triplicate.sql.pg.syntax.token_cursor import TokenCursor, check_schema
 
 OR, AND, NOT, IS, COMPARISON, LIKE, OTHER, SUM, PRODUCT, POWER, ZONE, COLLATE, SIGN, SUBSCRIPT, CAST = range(1, 16)
 """Precedences of operators, the lowest first."""
@@ -435,6 +435,8 @@ class ExpressionParser(TokenCursor):
 
     def _call(self, name: Name) -> Expression:
         self.expect("(")
+        for schema in name.parts[-2:-1]:
+            check_schema(schema)
         if name.last in _MOMENT_CALLS and self.token.upper == ")" and not name.quoted:
             self.advance()
             return nodes.CurrentTime(name.start, self.last_end, name.last)

@@ -333,7 +333,7 @@ def _owner(cursor: TokenCursor, kind: str) -> RoleStatement:
     if cursor.accept("IF", "EXISTS"):
         raise SqlError("0A000", f"ALTER {kind} IF EXISTS is not supported", hint="leave IF EXISTS out")
     cursor.accept("ONLY")
-    relation = cursor.dotted().last
+    relation = cursor.relation()
     cursor.expect("OWNER")
     cursor.expect("TO")
     return RoleStatement(ChangeOwner(relation, kind.lower(), _role(cursor)), f"ALTER {kind}")
@@ -427,9 +427,9 @@ def _relations(cursor: TokenCursor) -> tuple[str, ...]:
         if cursor.token.upper == word and cursor.ahead().kind in ("word", "quoted") and cursor.ahead().upper not in ("TO", "FROM"):
             raise SqlError("0A000", f"privileges on a {word.lower()} are not supported")
     cursor.accept("TABLE")
-    found = [cursor.dotted().last]
+    found = [cursor.relation()]
     while cursor.accept(","):
-        found.append(cursor.dotted().last)
+        found.append(cursor.relation())
     return tuple(dict.fromkeys(found))
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Token
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Name
+
+_SCHEMAS = ("public", "pg_catalog", "information_schema")
 
 
 class NotUnderstood(Exception):
@@ -90,6 +93,17 @@ class TokenCursor:
             spans.append((last.start, last.end))
         return Name(first.start, last.end, tuple(parts), tuple(spans), last.kind == "quoted")
 
+    def relation(self) -> str:
+        """Parse the name of a table or view, and return it without its schema.
+
+        Raises:
+            SqlError: 42P01, the schema has none.
+        """
+        name = self.dotted()
+        if name.parts[:-1] not in ((), ("public",), ("pg_catalog",)):
+            raise SqlError("42P01", f'relation "{".".join(name.parts)}" does not exist')
+        return name.last
+
     # Types.
 
     def type_name(self) -> nodes.TypeName:
@@ -97,6 +111,7 @@ class TokenCursor:
         token = self.identifier()
         while self.token.upper == "." and self.ahead().kind in ("word", "quoted"):
             self.advance()
+            check_schema(folded(token))
             token = self.advance()
         name = folded(token) if token.kind == "quoted" else token.text.lower()
         if name == "double":
@@ -144,6 +159,12 @@ def folded(token: Token) -> str:
     """The identifier of a token, in lower case unless it is quoted."""
     name = token.name or token.text
     return name if token.kind == "quoted" else name.lower()
+
+
+def check_schema(name: str) -> None:
+    """Check the schema of a function or a type. Raises SqlError 3F000 if there is none of that name."""
+    if name not in _SCHEMAS:
+        raise SqlError("3F000", f'schema "{name}" does not exist', hint="There is one schema, public.")
 
 
 def _parameter_numbers(tokens: Sequence[Token]) -> dict[int, int]:

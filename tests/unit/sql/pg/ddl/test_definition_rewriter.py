@@ -69,7 +69,12 @@ REWRITTEN = [
     ("drop table if exists a, b cascade", "drop table if exists a, b cascade"),
     ("drop table public.a", "drop table a RESTRICT"),
     ("drop view a, b", "drop view a, b RESTRICT"),
-    ("drop index concurrently if exists public.i", "drop index  if exists i"),
+    ("drop index concurrently if exists public.i", "drop index  if exists i RESTRICT"),
+    (
+        "create trigger x after insert on public.t begin insert into u values (new.a); end",
+        "create trigger x after insert on t begin insert into u values (new.a); end",
+    ),
+    ("create table t(a int references public.u(b), check (t.a > 0))", "create table t(a int references u(b), check (t.a > 0))"),
     ("drop trigger x on t", "drop trigger x"),
     (
         "alter table public.t add column if not exists c varchar(10) default 'a'::varchar not null",
@@ -95,6 +100,10 @@ REWRITTEN = [
 @pytest.mark.parametrize(("sql", "text"), REWRITTEN)
 def test_a_definition_is_brought_into_the_engines_words(sql: str, text: str) -> None:
     assert classify(statement_of(sql)) == EngineStatement(statement_of(text))
+
+
+def test_nothing_is_dropped_from_another_schema() -> None:
+    assert classify(statement_of("drop table if exists nosuch.t")) == NoOperation("DROP TABLE")
 
 
 REFUSED = [
@@ -178,6 +187,24 @@ REFUSED = [
     ("alter table t add unique (a) deferrable", "0A000", "a DEFERRABLE primary key or unique constraint is not supported"),
     ("create table t(id bigserial)", "0A000", 'serial or identity column "id" that is not the primary key is not supported'),
     ('create table "T"(a "char", b foo.bar)', "3F000", 'schema "foo" does not exist'),
+    *(
+        (sql, "3F000", 'schema "nosuch" does not exist')
+        for sql in (
+            "create table nosuch.t(a int)",
+            "create table if not exists nosuch.t as select 1 as a",
+            "create view nosuch.v as select 1",
+            "create index i on nosuch.t(a)",
+            "create trigger x after insert on NoSuch.t begin select 1; end",
+            "create table t(a int references nosuch.p(id))",
+            "alter table nosuch.t add column a int",
+            "drop table t, nosuch.t",
+            "alter table t add foreign key (a) references nosuch.p(id)",
+            "drop view nosuch.v",
+            "drop index nosuch.i",
+            "drop table if exists t, nosuch.t",
+        )
+    ),
+    ("create table pg_catalog.t(a int)", "42501", "permission denied for schema pg_catalog"),
 ]
 
 

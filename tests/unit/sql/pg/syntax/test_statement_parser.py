@@ -189,3 +189,10 @@ def test_every_part_lies_within_its_parent_and_behind_the_part_before_it() -> No
         for child in node.children():
             assert at <= child.start <= child.end <= node.end, f"{shown(child)} in {shown(node)}"
             at = child.end
+
+
+@pytest.mark.parametrize("call", ["nosuch.upper('a')", "nosuch.now()", "1::nosuch.int4", "cast('a' as nosuch.text)", "db.nosuch.f(1)"])
+def test_a_function_or_type_of_another_schema_is_refused(call: str) -> None:
+    with pytest.raises(SqlError, match='schema "nosuch" does not exist') as refused:
+        parse(tokenize(f"select {call}"), len(f"select {call}"))
+    assert refused.value.sqlstate == "3F000"
