@@ -59,6 +59,8 @@ def decode_cookie(data: bytes) -> Cookie:
     """
     try:
         first, _, rest = data.decode("utf-8").partition("\n")
+        if not first.strip().isdecimal():
+            raise FormatError(f"not a bookie's cookie: its first line is {first[:40]!r} instead of the number of a layout")
         version = int(first)
         if version < LAYOUT_VERSION_PLAIN:
             raise FormatError(f"cookie of layout {version}: only {LAYOUT_VERSION_PLAIN} and later are known")

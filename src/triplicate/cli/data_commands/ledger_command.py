@@ -317,7 +317,7 @@ def delete(ledger_id: int, metadata: str | None, yes: bool, force: bool) -> None
     try:
         run_with_client(metadata, check)
         if not yes:
-            confirm(f"delete ledger {ledger_id} and everything in it? It is {owner}")
+            confirm(f"delete ledger {ledger_id} ({owner}) and everything in it?")
         run_with_client(metadata, work)
     except LedgerListed as error:
         raise LedgerListed(f"{error}; only in a broken cluster: --force deletes the ledger all the same") from error

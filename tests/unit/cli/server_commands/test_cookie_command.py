@@ -52,7 +52,7 @@ def test_a_cookie_is_stored_only_where_it_belongs() -> None:
                 await store_cookie(metadata, "c", encode_cookie(given), replaces=False)
             with pytest.raises(ArgumentError, match="cookie of cluster elsewhere, not of"):
                 await store_cookie(metadata, "b", encode_cookie(replace(given, instance_id="elsewhere")), replaces=True)
-            with pytest.raises(FormatError):
+            with pytest.raises(FormatError, match="its first line is 'no cookie'"):
                 await store_cookie(metadata, "b", b"no cookie", replaces=False)
 
     run(main())
