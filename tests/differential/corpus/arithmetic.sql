@@ -113,6 +113,7 @@ SELECT sqrt(-1);
 SELECT power(2, 10);
 SELECT power(2.0, 3); -- documented aggregates-of-integers
 SELECT 2 ^ 10;
+SELECT '2' ^ '10';
 SELECT exp(1.0::float8);
 SELECT ln(1);
 SELECT log(100);

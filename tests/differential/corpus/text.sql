@@ -107,6 +107,10 @@ SELECT 'a%c' LIKE 'a\%c';
 SELECT 'abc' LIKE 'a\%c';
 SELECT 'a%c' LIKE 'a!%c' ESCAPE '!';
 SELECT 'abc' LIKE 'a!%c' ESCAPE '!';
+SELECT 'a%c' LIKE 'a!%c' ESCAPE chr(33);
+SELECT 'A%c' ILIKE 'a!%C' ESCAPE chr(33);
+SELECT 'abc' NOT LIKE p ESCAPE e FROM (VALUES ('a!%c', '!'), ('a%c', '!'), ('a', NULL), (NULL, '!')) AS x(p, e);
+SELECT 'abc' LIKE 'a' ESCAPE concat('x', 'y');
 SELECT 'a\c' LIKE 'a\\c';
 SELECT 'a\c' LIKE 'a\c' ESCAPE '';
 SELECT 'abc' LIKE 'abc\'; -- documented like-patterns
@@ -117,7 +121,7 @@ SELECT '' LIKE '';
 SELECT '' LIKE '%';
 SELECT 5 LIKE '5';
 SELECT 'abc' ~~ 'a%';
-SELECT 'abc' LIKE 'a' ESCAPE 'xx'; -- documented sqlstates
+SELECT 'abc' LIKE 'a' ESCAPE 'xx';
 SELECT 'abc' SIMILAR TO 'a%'; -- refused SIMILAR TO
 SELECT 'abc' GLOB 'a*'; -- documented sqlite-syntax
 SELECT 'abc' REGEXP 'a'; -- documented sqlite-syntax

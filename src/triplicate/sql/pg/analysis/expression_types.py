@@ -204,7 +204,7 @@ class ExpressionTyping:
 
     def _arithmetic(self, node: nodes.Binary) -> int | None:
         left, right = node.left, node.right
-        if left.oid == types.UNKNOWN and right.oid == types.UNKNOWN:
+        if left.oid == types.UNKNOWN and right.oid == types.UNKNOWN and node.operator != "^":
             if not all(isinstance(side, nodes.Literal) and side.kind == "null" for side in (left, right)):
                 raise SqlError(
                     "42725", f"operator is not unique: unknown {node.operator} unknown", hint="Cast one side: $1::int, or '1'::int."

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement, statement_of
 from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, refuse
+from triplicate.sql.pg.rewrite.reserved_words import quote_reserved
 from triplicate.sql.pg.translate.target_context import TargetContext
 from triplicate.sql.pg.translate.translation import ColumnsByTable, KeysByTable, translate
 
@@ -18,21 +20,30 @@ _EVENTS = {"INSERT": ("new",), "DELETE": ("old",), "UPDATE": ("new", "old")}
 _HEAD = "SELECT "
 
 
+class _Part(NamedTuple):
+    """A statement of a trigger, and the place of its text. The text of the condition is a SELECT of it without the first `left_out`
+    characters."""
+
+    start: int
+    end: int
+    statement: Statement
+    left_out: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class CreateTrigger:
-    """The parts of a CREATE TRIGGER. `body` is the place behind BEGIN, `parts` are the texts with their places."""
+    """The parts of a CREATE TRIGGER. `body` is the place behind BEGIN."""
 
     text: str
     table: str
     rows: tuple[str, ...]
     """``new``, ``old`` or both."""
     body: int
-    parts: tuple[tuple[int, int, Statement], ...]
-    """Start and end of each statement. The condition is a SELECT of it, which begins before its place."""
+    parts: tuple[_Part, ...]
 
     @property
     def queries(self) -> tuple[Statement, ...]:
-        return tuple(part for _, _, part in self.parts)
+        return tuple(part.statement for part in self.parts)
 
     def stored(self, tables: ColumnsByTable, keys: KeysByTable | None) -> str:
         """The statement for SQLite. A part that the grammar does not cover stays in SQLite's words.
@@ -46,15 +57,14 @@ class CreateTrigger:
         edits = TextEdits(self.text)
         edits.insert(self.body, f" {_MARK}")
         outer = tuple((row, self.table) for row in self.rows)
-        for start, end, part in self.parts:
-            translation = translate(part, tables, (), keys, TargetContext.TRIGGER, outer=outer)
+        for part in self.parts:
+            translation = translate(part.statement, tables, (), keys, TargetContext.TRIGGER, outer=outer)
             if translation.parameter_oids:
                 raise SqlError("42P02", "there is no parameter $1 in a trigger", hint="Write the value into the statement.")
             if translation.supplied:
                 raise refuse("a value of the session in a trigger", "store it by the statement that changes the row")
-            if translation.is_understood:
-                # The condition is a SELECT without the word.
-                edits.replace(start, end, translation.sql[len(part.sql) - (end - start) :])
+            text = translation.sql if translation.is_understood else part.statement.sql
+            edits.replace(part.start, part.end, text[part.left_out :])
         return edits.text()
 
 
@@ -71,12 +81,16 @@ def trigger_parts(statement: Statement) -> CreateTrigger | None:
     table = on + 3 if at(tokens, on + 2).text == "." else on + 1
     if begin == len(words) or at(tokens, table).name is None or _MARKED.match(sql, tokens[begin].end) is not None:
         return None
-    parts = [(body[0].start, body[-1].end, statement_of(sql[body[0].start : body[-1].end])) for body in _bodies(tokens[begin + 1 : -1])]
+    parts = [_part(sql, body) for body in _bodies(tokens[begin + 1 : -1])]
     when = next((index for index in range(table, begin) if words[index] == "WHEN"), begin)
     if when + 1 < begin:
-        start, end = tokens[when + 1].start, tokens[begin - 1].end
-        parts.insert(0, (start, end, statement_of(_HEAD + sql[start:end])))
+        parts.insert(0, _part(sql, tokens[when + 1 : begin], _HEAD))
     return CreateTrigger(sql, tokens[table].name or "", _EVENTS[words[event]], tokens[begin].end, tuple(parts))
+
+
+def _part(sql: str, tokens: Tokens, head: str = "") -> _Part:
+    start, end = tokens[0].start, tokens[-1].end
+    return _Part(start, end, quote_reserved(statement_of(head + sql[start:end])), len(head))
 
 
 def _bodies(tokens: Tokens) -> list[Tokens]:

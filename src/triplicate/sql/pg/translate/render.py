@@ -29,7 +29,7 @@ from triplicate.sql.pg.values.conversions import (
     value_of_decimal,
 )
 from triplicate.sql.pg.values.datetimes import NOW, NOW_IN_CHECK
-from triplicate.sql.pg.values.patterns import glob_of_like
+from triplicate.sql.pg.values.patterns import check_escape, glob_of_like
 
 OURS = "triplicate_"
 _SCHEMAS = ("public", "pg_catalog")
@@ -368,12 +368,20 @@ class Renderer:
     ) -> None:
         """Render LIKE as GLOB, which is case-sensitive and can use an index, and ILIKE as LIKE, which folds A to Z as locale C does."""
         character = "\\"
-        if escape is not None:
-            if not isinstance(escape, nodes.Literal) or escape.kind != "string" or len(escape.value) > 1:
-                raise SqlError("22019", "ESCAPE requires a constant of at most one character")
-            character = escape.value
+        if isinstance(escape, nodes.Literal) and escape.kind == "string":
+            character, escape = escape.value, None
+            check_escape(character)
         self.operand(operand, 4, is_right=False)
         self.add(" NOT" if negated else "", node)
+        if escape is not None:
+            self.add(" LIKE " if ignores_case else " GLOB ", pattern)
+            if not ignores_case:
+                self.call(OURS + "glob", pattern, pattern, escape)
+                return
+            self.operand(pattern, 4, is_right=True)
+            self.add(" ESCAPE ", escape)
+            self.operand(escape, 4, is_right=True)
+            return
         if isinstance(pattern, nodes.Literal) and pattern.kind == "string":
             glob = glob_of_like(pattern.value, character)
             if not ignores_case:
@@ -436,7 +444,7 @@ class Renderer:
                 self.add("NULL", operand)
                 return
             self.add(", ".join(literal_text(value) for value in read_array(operand.value, element)), operand)
-        elif isinstance(operand, nodes.Parameter):
+        elif isinstance(operand, nodes.Parameter) and operand.oid in ELEMENT_OF:
             # A NULL array makes the comparison unknown, as a list of one NULL does.
             value = "unhex(value)" if element == types.BYTEA else "value"
             self.add(f"SELECT {value} FROM json_each(coalesce(?{operand.number}, '[null]'))", operand)

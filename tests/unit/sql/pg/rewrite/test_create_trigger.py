@@ -97,6 +97,14 @@ def test_the_parts_of_a_trigger_are_found(sql: str, rows: tuple[str, ...], parts
     assert (found.table, found.rows, [part.sql for part in found.queries]) == ("t", rows, parts)
 
 
+def test_columns_may_be_named_by_keywords() -> None:
+    sql = "create trigger a after insert on t when new.values > 0 begin insert into u (values, set) select exists, 1 as from from t; end"
+    found = trigger_parts(statement_of(sql))
+    assert found is not None
+    texts = ['SELECT new."values" > 0', 'insert into u ("values", "set") select "exists", 1 as "from" from t']
+    assert [part.sql for part in found.queries] == texts
+
+
 @pytest.mark.parametrize(
     "sql", ["create table t(a)", "create trigger a after insert on t begin /* translated 2 */ select 1; end", "create trigger"]
 )
