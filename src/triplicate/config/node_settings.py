@@ -109,6 +109,14 @@ class NodeSettings:
         low=4096,
         high=1024 * MIB,
     )
+    sql_memory_bytes: int = setting(
+        0,
+        "Memory that the statements, caches and transactions of all databases of the node may have in SQLite. A statement that needs more "
+        "fails with 53200. 0 is an eighth of the machine's memory, or of the container's, and 256 MiB at least.",
+        unit="bytes",
+        low=0,
+        high=2**50,
+    )
     slow_statement_s: float = setting(
         0.0,
         "Statements that take this time or longer are traced as sql.slow_statement, without their constants and parameters. 0 traces none.",

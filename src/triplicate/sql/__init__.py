@@ -76,6 +76,7 @@ from triplicate.sql.hosting.placement_changes import (
 )
 from triplicate.sql.hosting.restoring import NewDatabase
 from triplicate.sql.pg import PostgresServer, ServerLimits, ServerSecurity
+from triplicate.sql.storage.memory_limit import limit_memory
 
 __all__ = [
     "EVERYWHERE",
@@ -152,6 +153,7 @@ __all__ = [
     "fold",
     "import_database",
     "is_cut_off",
+    "limit_memory",
     "listed_nodes",
     "login_secret",
     "move_leader",

@@ -32,7 +32,7 @@ from triplicate.log import Logs
 from triplicate.metadata import ClusterMetadata, MetadataAccess, open_cluster
 from triplicate.runtime import Backoff, Host, Metrics, sleep
 from triplicate.security import TlsIdentity, gaps_of_node, refuse_gaps, resp_gaps
-from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, login_secret
+from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, limit_memory, login_secret
 
 WAIT_FIRST_S = 0.5
 WAIT_LONGEST_S = 5.0
@@ -107,6 +107,7 @@ def run_node(configuration: Configuration, parent_pipe: int | None, ready_pipe: 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         warn_of_open_files(settings.connections, "node.connections")
         configure_audit_log(settings.audit_log, settings.audit_log_bytes)
+        limit_memory(settings.sql_memory_bytes)
         identity = TlsIdentity.open(own_security, host.clock, host.trace)
         ServerSecurity.of_settings(settings, identity, b"")  # Errors of the settings come before the wait for the metadata.
         resp_door = RespDoor(host, settings, resp, identity)

@@ -102,6 +102,13 @@ class Cursor(Protocol):
     async def fetch(self, max_rows: int) -> list[Row]:
         """The next rows, at most `max_rows`. Fewer rows mean the end."""
 
+    async def fetch_batch(self, max_rows: int) -> list[Row]:
+        """The next rows, at most `max_rows`, and fewer where they are long. None mean the end."""
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all rows were fetched. The statement is closed then."""
+
     async def close(self) -> None:
         """Close the statement. Idempotent."""
 

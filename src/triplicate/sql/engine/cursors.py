@@ -26,9 +26,15 @@ class RowsCursor:
     def rows_affected(self) -> int:
         return self._rows_affected
 
+    @property
+    def is_at_end(self) -> bool:
+        return self._next >= len(self._rows)
+
     async def fetch(self, max_rows: int) -> list[Row]:
         start, self._next = self._next, self._next + max_rows
         return list(self._rows[start : self._next])
+
+    fetch_batch = fetch
 
     async def close(self) -> None:
         self._rows = ()
@@ -39,7 +45,7 @@ class StreamCursor:
 
     Args:
         rows: the first rows, fetched already.
-        more: fetches further rows, up to a number; fewer rows mean the end.
+        more: fetches further rows, up to a number, and says whether they are the last ones.
         finish: closes the statement; called once.
     """
 
@@ -47,7 +53,7 @@ class StreamCursor:
         self,
         columns: tuple[Column, ...],
         rows: list[Row],
-        more: Callable[[int], Awaitable[list[Row]]],
+        more: Callable[[int], Awaitable[tuple[list[Row], bool]]],
         finish: Callable[[], Awaitable[None]],
     ) -> None:
         self._columns = columns
@@ -64,31 +70,39 @@ class StreamCursor:
     def rows_affected(self) -> int:
         return 0
 
+    @property
+    def is_at_end(self) -> bool:
+        return self._ended and not self._rows
+
     async def fetch(self, max_rows: int) -> list[Row]:
-        rows, self._rows = self._rows[:max_rows], self._rows[max_rows:]
-        missing = max_rows - len(rows)
-        if missing and not self._ended:
-            try:
-                further = await self._more(missing)
-            except BaseException:
-                await self.close()
-                raise
-            rows += further
-            if len(further) < missing:
-                await self.close(keep_rows=True)
+        rows = await self.fetch_batch(max_rows)
+        while len(rows) < max_rows and not self.is_at_end:
+            rows += await self.fetch_batch(max_rows - len(rows))
         return rows
 
-    async def drain(self, limit: int) -> bool:
-        """Fetch all remaining rows into memory, at most `limit`; False when there are more."""
-        while not self._ended and len(self._rows) <= limit:
-            self._rows += await self.fetch_further(limit)
+    async def fetch_batch(self, max_rows: int) -> list[Row]:
+        if not self._rows and not self._ended:
+            await self._fetch_further(max_rows)
+        rows, self._rows = self._rows[:max_rows], self._rows[max_rows:]
+        return rows
+
+    async def drain(self, max_rows: int, max_batches: int) -> bool:
+        """Fetch all remaining rows into memory, up to these limits; False when there are more."""
+        for _ in range(max_batches):
+            if self._ended or len(self._rows) > max_rows:
+                break
+            await self._fetch_further(max_rows)
         return self._ended
 
-    async def fetch_further(self, max_rows: int) -> list[Row]:
-        further = await self._more(max_rows)
-        if len(further) < max_rows:
+    async def _fetch_further(self, max_rows: int) -> None:
+        try:
+            further, is_end = await self._more(max_rows)
+        except BaseException:
+            await self.close()
+            raise
+        self._rows += further
+        if is_end:
             await self.close(keep_rows=True)
-        return further
 
     async def close(self, *, keep_rows: bool = False) -> None:
         if not keep_rows:

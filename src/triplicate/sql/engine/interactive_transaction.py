@@ -97,8 +97,13 @@ class InteractiveTransaction:
     def _read_all(self, prepared: Prepared, parameters: tuple[Value, ...]) -> list[Row]:
         writer = self._thread.writer
         cursor = writer.read(prepared, parameters)
+        rows: list[Row] = []
+        is_end = False
         try:
-            return writer.fetch(cursor, sys.maxsize)
+            while not is_end:
+                further, is_end = writer.fetch(cursor, sys.maxsize)
+                rows += further
+            return rows
         finally:
             cursor.close(True)
 

@@ -8,8 +8,10 @@ from contextlib import AbstractContextManager
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Column, Row
 from triplicate.sql.engine.cursors import StreamCursor
+from triplicate.sql.executor.short_reads import BATCH_BYTES
 
 _DRAINED_ROWS = 100_000
+_DRAINED_BATCHES = 64
 """Upper bound on the rows of an open result that are read into memory when its transaction begins to write."""
 
 
@@ -28,17 +30,17 @@ class OpenResults:
         self,
         columns: tuple[Column, ...],
         rows: list[Row],
-        fetch: Callable[[int], Awaitable[list[Row]]],
+        fetch: Callable[[int], Awaitable[tuple[list[Row], bool]]],
         finish: Callable[[], Awaitable[None]],
     ) -> StreamCursor:
         """A result whose first rows have been fetched.
 
         Args:
-            fetch: fetches further rows, up to a number; fewer rows mean the end.
+            fetch: fetches further rows, up to a number, and says whether they are the last ones.
             finish: closes the statement; called once.
         """
 
-        async def more(max_rows: int) -> list[Row]:
+        async def more(max_rows: int) -> tuple[list[Row], bool]:
             with self._call:
                 return await fetch(max_rows)
 
@@ -57,8 +59,9 @@ class OpenResults:
             SqlError: 54000, one of them is too long.
         """
         for cursor in list(self.cursors):
-            if not await cursor.drain(_DRAINED_ROWS):
-                raise SqlError("54000", f"an open result of this transaction has more than {_DRAINED_ROWS} rows; read it to its end first")
+            if not await cursor.drain(_DRAINED_ROWS, _DRAINED_BATCHES):
+                most = f"{_DRAINED_ROWS} rows or {_DRAINED_BATCHES * BATCH_BYTES} bytes"
+                raise SqlError("54000", f"an open result of this transaction has more than {most}; read it to its end first")
 
     async def close(self) -> None:
         """Close all results."""

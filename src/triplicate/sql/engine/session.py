@@ -463,8 +463,8 @@ class SqlSession:
                 await checkout.give_back(committed=True)
             return RowsCursor(prepared.columns, rows)
 
-        async def more(max_rows: int) -> list[Row]:
-            fetched: list[Row] = await checkout.run(checkout.reader.fetch, cursor, max_rows, self._stop, stop=self._stop)
+        async def more(max_rows: int) -> tuple[list[Row], bool]:
+            fetched: tuple[list[Row], bool] = await checkout.run(checkout.reader.fetch, cursor, max_rows, self._stop, stop=self._stop)
             return fetched
 
         async def finish() -> None:
@@ -481,10 +481,10 @@ class SqlSession:
             await transaction.confirm()
             return RowsCursor(prepared.columns, rows)
         cursor: apsw.Cursor = await transaction.run(writer.read, prepared, tuple(parameters))
-        fetch: Callable[[int], Awaitable[list[Row]]] = partial(transaction.run, writer.fetch, cursor)
-        rows = await fetch(FIRST_ROWS)
+        fetch: Callable[[int], Awaitable[tuple[list[Row], bool]]] = partial(transaction.run, writer.fetch, cursor)
+        rows, is_end = await fetch(FIRST_ROWS)
         await transaction.confirm()
-        if len(rows) < FIRST_ROWS:
+        if is_end:
             await transaction.run(cursor.close, True)
             return RowsCursor(prepared.columns, rows)
 

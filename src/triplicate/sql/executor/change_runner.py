@@ -10,7 +10,7 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.column_codec import Value
-from triplicate.sql.core.interface import Prepared, StatementKind
+from triplicate.sql.core.interface import Prepared, Row, StatementKind
 from triplicate.sql.core.notifications import Notification
 from triplicate.sql.core.schema_versions import SchemaVersions
 from triplicate.sql.executor.authorizer import Authorizer
@@ -18,9 +18,13 @@ from triplicate.sql.executor.change_capture import ChangeCapture
 from triplicate.sql.executor.notifying import NotifyStatements
 from triplicate.sql.executor.role_statements import RoleStatements
 from triplicate.sql.executor.schema_statements import SchemaStatements
+from triplicate.sql.executor.short_reads import size_of
 from triplicate.sql.executor.statement_batches import StatementOutcome
 from triplicate.sql.executor.stored_access import StoredAccess
 from triplicate.sql.storage.sqlite_schema import relations_of
+
+_RETURNED_BYTES = 64 * 1024 * 1024
+"""Upper bound on the text and bytes of the rows of RETURNING, which wait for the log in memory."""
 
 
 class ChangeRunner:
@@ -123,7 +127,7 @@ class ChangeRunner:
         self._connection.set_last_insert_rowid(prepared.last_row_id)
         authorizer.begin(StatementKind.WRITE)
         try:
-            rows = self._statement.execute(prepared.sql, tuple(parameters)).fetchall()
+            rows = _returned(self._statement.execute(prepared.sql, tuple(parameters)))
         except apsw.Error as error:
             if authorizer.refusal is None:
                 raise
@@ -144,3 +148,16 @@ class ChangeRunner:
 
         self._schema_statements.run(prepared.sql, fill_table, role)
         return StatementOutcome([], 0)
+
+
+def _returned(cursor: apsw.Cursor) -> list[Row]:
+    """The rows of a change. Raises SqlError 54000 if they are too long."""
+    rows: list[Row] = []
+    size = 0
+    for row in cursor:
+        size += size_of(row)
+        if size <= _RETURNED_BYTES:
+            rows.append(row)
+    if size > _RETURNED_BYTES:
+        raise SqlError("54000", f"the rows of RETURNING have more than {_RETURNED_BYTES} bytes", hint="Change fewer rows at a time.")
+    return rows

@@ -24,6 +24,7 @@ from triplicate.sql.executor.short_reads import (
     ROW_BYTES,
     StepLimit,
     execute_query,
+    next_rows,
     read_short,
     refresh_schema,
 )
@@ -182,21 +183,21 @@ class ReaderConnection:
             with opened.authorizer.running(StatementKind.READ, explain=prepared.tag == "EXPLAIN"):
                 execute_query(cursor, prepared, parameters)
                 check_width(cursor, prepared)
-                rows = _fetch(cursor, FIRST_ROWS)
+                rows, is_end = next_rows(cursor, FIRST_ROWS)
         except FAULTS as error:
             cursor.close(True)
             raise self._failure(error, prepared.sql) from error
-        if len(rows) < FIRST_ROWS:
+        if is_end:
             cursor.close(True)
             return None, rows
         return cursor, rows
 
-    def fetch(self, cursor: apsw.Cursor, max_rows: int, stop: StopFlag) -> list[Row]:
-        """The next rows of a statement."""
+    def fetch(self, cursor: apsw.Cursor, max_rows: int, stop: StopFlag) -> tuple[list[Row], bool]:
+        """The next rows of a statement, as `next_rows`."""
         self.stop = stop
         try:
             with self._open().authorizer.running(StatementKind.READ):
-                return _fetch(cursor, max_rows)
+                return next_rows(cursor, max_rows)
         except FAULTS as error:
             raise self._failure(error, None) from error
 
@@ -231,12 +232,3 @@ class ReaderConnection:
         if isinstance(error, apsw.InterruptError):
             return self.stop.reason or SqlError("57014", "canceling statement due to user request")
         return from_sqlite(error, sql)
-
-
-def _fetch(cursor: apsw.Cursor, max_rows: int) -> list[Row]:
-    rows: list[Row] = []
-    for row in cursor:
-        rows.append(row)
-        if len(rows) >= max_rows:
-            break
-    return rows

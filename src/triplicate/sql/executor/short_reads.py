@@ -25,6 +25,8 @@ EXAMINED_CHARACTERS = 2000
 """Length of the longest statement that is examined on the loop."""
 _RESULT_BYTES = 64 * 1024
 """Limit on the text and bytes of all rows, in characters and bytes."""
+BATCH_BYTES = 4 * 1024 * 1024
+"""Limit on the text and bytes of the rows that are fetched at once, as above. The last of them may exceed it."""
 
 
 class StepLimit:
@@ -95,7 +97,24 @@ def _short_result(cursor: apsw.Cursor) -> list[Row] | None:
     for row in cursor:
         rows.append(row)
         if len(rows) > 1:  # The limit on one row is SQLite's.
-            size += sum([len(value) for value in row if type(value) is str or type(value) is bytes])
+            size += size_of(row)
             if len(rows) > FIRST_ROWS or size > _RESULT_BYTES:
                 return None
     return rows
+
+
+def size_of(row: Row) -> int:
+    """The text and bytes of a row, in characters and bytes."""
+    return sum([len(value) for value in row if type(value) is str or type(value) is bytes])
+
+
+def next_rows(cursor: apsw.Cursor, max_rows: int) -> tuple[list[Row], bool]:
+    """The next rows, at most `max_rows` and about `BATCH_BYTES`, and whether there are no more behind them."""
+    rows: list[Row] = []
+    size = 0
+    for row in cursor:
+        rows.append(row)
+        size += size_of(row)
+        if len(rows) >= max_rows or size > BATCH_BYTES:
+            return rows, False
+    return rows, True

@@ -33,6 +33,7 @@ from triplicate.sql.executor.change_capture import SMALLER, ChangeCapture
 from triplicate.sql.executor.change_runner import ChangeRunner
 from triplicate.sql.executor.interrupts import StatementLimit, TransactionLost
 from triplicate.sql.executor.request_checks import RequestChecks
+from triplicate.sql.executor.short_reads import next_rows
 from triplicate.sql.executor.short_statements import ShortStatements
 from triplicate.sql.executor.statement_batches import (
     NOTHING,
@@ -406,18 +407,13 @@ class WriterConnection:
         self._open_results.add(cursor)
         return cursor
 
-    def fetch(self, cursor: apsw.Cursor, max_rows: int) -> list[Row]:
-        """The next rows of a reading statement."""
-        rows: list[Row] = []
+    def fetch(self, cursor: apsw.Cursor, max_rows: int) -> tuple[list[Row], bool]:
+        """The next rows of a reading statement, as `next_rows`."""
         try:
             with self.authorizer.running(StatementKind.READ):
-                for row in cursor:
-                    rows.append(row)
-                    if len(rows) == max_rows:
-                        break
+                return next_rows(cursor, max_rows)
         except FAULTS as error:
             raise self._read_failure(error, None) from error
-        return rows
 
     # Failures.
 

@@ -136,6 +136,9 @@ def _converted(error: Exception, sql: str | None) -> SqlError:
         return SqlError("08P01", message)
     if not isinstance(error, apsw.Error):
         return _from_python(error, message)
+    if isinstance(error, apsw.NoMemError):
+        more = "Use fewer or shorter values at a time, or raise node.sql_memory_bytes."
+        return SqlError("53200", "the statement needs more memory than SQLite may have in this process", hint=more)
     extended = int(getattr(error, "extendedresult", 0) or 0)
     code = int(getattr(error, "result", 0) or extended & 0xFF)
     hint = _STORED if message.startswith(("error in view", "error in trigger")) else None

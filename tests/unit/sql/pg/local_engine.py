@@ -24,6 +24,7 @@ from triplicate.sql.core.read_levels import DEFAULT_READS, ReadSettings
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.core.statement_waits import StatementWaits
+from triplicate.sql.engine.cursors import RowsCursor
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
 
@@ -47,20 +48,6 @@ def _kind(sql: str, is_readonly: bool) -> tuple[StatementKind, str]:
     if first in ("CREATE", "DROP", "ALTER"):
         return StatementKind.SCHEMA, " ".join(upper.split()[:2])
     return (StatementKind.READ, "SELECT") if is_readonly else (StatementKind.WRITE, first)
-
-
-class LocalCursor:
-    def __init__(self, columns: tuple[Column, ...], rows: list[Row], rows_affected: int) -> None:
-        self.columns = columns
-        self._rows = rows
-        self.rows_affected = rows_affected
-
-    async def fetch(self, max_rows: int) -> list[Row]:
-        taken, self._rows = self._rows[:max_rows], self._rows[max_rows:]
-        return taken
-
-    async def close(self) -> None:
-        self._rows = []
 
 
 class LocalBulkChange:
@@ -159,7 +146,7 @@ class LocalSession:
         parameters: Sequence[Value],
         schema_version: tuple[int, int] | None = None,
         check_rows: CheckRows | None = None,
-    ) -> LocalCursor:
+    ) -> RowsCursor:
         self.started += 1
         if self.started in self.moved_before:
             raise SchemaMoved
@@ -177,7 +164,7 @@ class LocalSession:
         except apsw.Error as error:
             raise self.failure(error) from None
         self.status = TransactionStatus.ACTIVE if self._connection.in_transaction else TransactionStatus.IDLE
-        return LocalCursor(prepared.columns, rows, self._connection.total_changes() - before)
+        return RowsCursor(prepared.columns, rows, self._connection.total_changes() - before)
 
     async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
         return columns_of(self._connection, table)

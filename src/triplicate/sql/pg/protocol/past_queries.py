@@ -25,9 +25,18 @@ class _PastCursor:
     def columns(self) -> tuple[Column, ...]:
         return self._cursor.columns
 
+    @property
+    def is_at_end(self) -> bool:
+        return self._cursor.is_at_end
+
     async def fetch(self, max_rows: int) -> list[Row]:
-        rows = await self._cursor.fetch(max_rows)
-        if len(rows) < max_rows:
+        return await self._closed_at_end(await self._cursor.fetch(max_rows))
+
+    async def fetch_batch(self, max_rows: int) -> list[Row]:
+        return await self._closed_at_end(await self._cursor.fetch_batch(max_rows))
+
+    async def _closed_at_end(self, rows: list[Row]) -> list[Row]:
+        if self.is_at_end:
             await self.close()
         return rows
 

@@ -149,8 +149,8 @@ class PortalRunner:
     @staticmethod
     async def _fetch_first(portal: Portal, cursor: Cursor) -> None:
         portal.cursor = cursor
-        portal.fetched = await cursor.fetch(FETCH_ROWS)
-        portal.has_more = len(portal.fetched) == FETCH_ROWS
+        portal.fetched = await cursor.fetch_batch(FETCH_ROWS)
+        portal.has_more = not cursor.is_at_end
 
     async def execute(self, portal: Portal, max_rows: int, *, is_described: bool) -> None:
         """Send up to `max_rows` rows (0: all) and the completion of the command.
@@ -245,8 +245,8 @@ class PortalRunner:
         """The portal's next rows from its cursor."""
         if not portal.has_more:
             return []
-        rows = await cursor.fetch(count)
-        portal.has_more = len(rows) == count
+        rows = await cursor.fetch_batch(count)
+        portal.has_more = not cursor.is_at_end
         return rows
 
     async def _fetch_in_time(self, portal: Portal, cursor: Cursor, count: int) -> list[Row]:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.unit.sql.pg.local_engine import LocalCursor, LocalSession
+from tests.unit.sql.pg.local_engine import LocalSession
 from tests.unit.sql.pg.raw_client import SYNC, RawClient, bind, describe, execute, parse, query
 from tests.unit.sql.pg.server_rig import Served, play, run
 from triplicate.sql.core.interface import Prepared
+from triplicate.sql.engine.cursors import RowsCursor
 
 SERIES = "with recursive s(v) as (select 1 union all select v + 1 from s where v < 5) select v from s"
 
@@ -194,7 +195,7 @@ def test_a_cancel_after_a_change_has_been_stored_comes_too_late(monkeypatch: pyt
     start = LocalSession.start
 
     async def body(client: RawClient, s: Served) -> None:
-        async def cancelled(self: LocalSession, *arguments: Any) -> LocalCursor:
+        async def cancelled(self: LocalSession, *arguments: Any) -> RowsCursor:
             cursor = await start(self, *arguments)
             for running in s.server.connections._running.values():
                 running.conversation.cancel()
@@ -236,7 +237,7 @@ def test_a_wrong_number_of_result_formats_is_refused_before_the_change() -> None
 def test_a_defect_fails_its_statement_and_the_connection_goes_on(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     start = LocalSession.start
 
-    async def defective(self: LocalSession, prepared: Prepared, *arguments: Any) -> LocalCursor:
+    async def defective(self: LocalSession, prepared: Prepared, *arguments: Any) -> RowsCursor:
         if "defect" in prepared.sql:
             raise KeyError("an error that nobody expects")
         return await start(self, prepared, *arguments)

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.unit.sql.pg.chunk_rig import ChunkClient, letters, settle, with_connections
-from tests.unit.sql.pg.local_engine import LocalCursor, LocalDatabase, LocalSession
+from tests.unit.sql.pg.local_engine import LocalDatabase, LocalSession
 from tests.unit.sql.pg.raw_client import SYNC, bind, describe, execute, parse, query
 from triplicate.runtime import TasklessFuture
+from triplicate.sql.engine.cursors import RowsCursor
 from triplicate.sql.pg.protocol.client_connections import ClientConnections
 from triplicate.sql.pg.protocol.message_stream import IN_BUFFER_BYTES
 from triplicate.sql.pg.protocol.protocol_state import TURN_COST
@@ -71,7 +72,7 @@ class WaitingSession(LocalSession):
 
     turns: Sequence[int] = ()
 
-    async def start(self, *arguments: Any) -> LocalCursor:
+    async def start(self, *arguments: Any) -> RowsCursor:
         for wait in range(self.turns[self.started % len(self.turns)] if self.turns else 0):
             if wait % 2:
                 await asyncio.sleep(0)
@@ -152,7 +153,7 @@ def test_an_answer_is_sent_before_the_next_statement_waits() -> None:
         session = database.sessions[-1]
         start = session.start
 
-        async def wait(*arguments: Any) -> LocalCursor:
+        async def wait(*arguments: Any) -> RowsCursor:
             if session.started == 1:
                 await go_on.wait()
             return await start(*arguments)
@@ -175,8 +176,8 @@ def test_a_statement_that_waits_without_a_task_has_ended_before_its_conversation
         client = await ChunkClient.connect(connections, database)
         ended: list[bool] = []
 
-        async def wait(*_: Any) -> LocalCursor:
-            outcome: TasklessFuture[LocalCursor] = TasklessFuture(loop=asyncio.get_running_loop())
+        async def wait(*_: Any) -> RowsCursor:
+            outcome: TasklessFuture[RowsCursor] = TasklessFuture(loop=asyncio.get_running_loop())
             try:
                 return await outcome
             finally:
@@ -236,7 +237,7 @@ def test_a_client_that_sends_while_its_statement_waits_is_not_read_without_limit
         session = database.sessions[-1]
         start = session.start
 
-        async def wait(*arguments: Any) -> LocalCursor:
+        async def wait(*arguments: Any) -> RowsCursor:
             await go_on.wait()
             return await start(*arguments)
 
