@@ -99,7 +99,7 @@ class LoopWatch:
             self._trace("process.loop_slow", seconds=round(seconds, 3), where=where, ended=True)
 
     def _where(self, *, others: bool) -> str:
-        frames = sys._current_frames()
+        frames = _other_frames()
         shown = [_stack(frames.get(self._watched), FRAMES_SHOWN)]
         if others:
             names = {thread.ident: thread.name for thread in threading.enumerate()}
@@ -107,6 +107,17 @@ class LoopWatch:
             busy = [f"{name}: {_stack(frame, 1)}" for name, frame in running if Path(frame.f_code.co_filename).name not in WAITING]
             shown += busy[:THREADS_SHOWN]
         return "; ".join(shown)
+
+
+def _other_frames() -> dict[int, FrameType]:
+    """The innermost frame of each other thread.
+
+    This thread's own frame would refer to itself by this dictionary. Such a cycle keeps the frames of all threads, with all that their
+    variables refer to, until the garbage collector comes, and servers let it come seldom.
+    """
+    frames = sys._current_frames()
+    del frames[threading.get_ident()]
+    return frames
 
 
 def _stack(frame: FrameType | None, count: int) -> str:

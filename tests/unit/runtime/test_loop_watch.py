@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import threading
 import time
+import weakref
 from typing import Any
 
 from tests.waiting import LIMIT_S, eventually
 from triplicate.runtime import LoopWatch, Metrics
-from triplicate.runtime.loop_watch import REPORT_S, STALL_S
+from triplicate.runtime.loop_watch import INTERVAL_S, REPORT_S, STALL_S
 
 
 class Told:
@@ -90,3 +92,27 @@ def test_a_loop_that_runs_answers_and_the_end_of_the_watch_ends_its_thread() -> 
     watch = asyncio.run(body())
     watch._thread.join(LIMIT_S)
     assert not watch._thread.is_alive()
+
+
+def test_the_report_of_a_stall_keeps_nothing_of_what_ran() -> None:
+    class Large:
+        """Stands for what a stalled callback has in its variables."""
+
+    told, kept = Told(), list[weakref.ref[Large]]()
+
+    def hold_large() -> None:
+        large = Large()
+        kept.append(weakref.ref(large))
+        time.sleep(2 * (INTERVAL_S + STALL_S))
+
+    async def body() -> None:
+        with LoopWatch(told, Metrics()):
+            hold_large()
+            await eventually(lambda: bool(told.of("hold_large")))
+            await eventually(lambda: kept[0]() is None)
+
+    gc.disable()
+    try:
+        asyncio.run(body())
+    finally:
+        gc.enable()
