@@ -10,6 +10,7 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
+from triplicate.sql.core.value_checks import check_aggregate
 
 WIDTH = 4
 """Upper bound on the arrays of one ``pg_unnest``."""
@@ -105,8 +106,10 @@ class _ArrayAggregate:
     def __init__(self, empty: Value) -> None:
         self._empty = empty
         self._values: list[Value] = []
+        self._size = 0
 
     def step(self, *values: Value) -> None:
+        self._size = check_aggregate(self._size + (len(values[0]) if isinstance(values[0], str | bytes) else 1))
         self._values.append(values[0])
 
     def final(self) -> Value:

@@ -17,6 +17,8 @@ from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.datetime_text import STORED_FORMS
 from triplicate.sql.core.declared_types import Declared, Kind, parse_declared
 
+AGGREGATE_BYTES = 64 * 1024 * 1024
+"""Upper bound on the values that an aggregate function in Python keeps, as SQLite has one on each value."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _SERIAL = re.compile(r"(BIG|SMALL)?SERIAL", re.IGNORECASE)
 _NULL: type = type(None)
@@ -169,3 +171,10 @@ def _refusal(rule: ColumnRule, place: str, value: Value) -> SqlError:
         return SqlError(state, f"invalid input syntax for type {kind.value}: {place} was given {shown}", hint=hint)
     given = _NAMES.get(type(value), type(value).__name__)
     return SqlError("42804", f"{place} is of type {kind.value} but the value {shown} is of type {given}", hint=hint)
+
+
+def check_aggregate(size: int) -> int:
+    """Check the characters and bytes that an aggregate keeps, and return them. Raises SqlError 54000."""
+    if size > AGGREGATE_BYTES:
+        raise SqlError("54000", f"an aggregate may keep {AGGREGATE_BYTES} bytes of values, this one has more", hint="Aggregate fewer rows.")
+    return size

@@ -15,6 +15,7 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.value_checks import check_aggregate
 from triplicate.sql.executor.number_scalars import DECIMALS, NUMBER_SCALARS, divide, division_by_zero
 from triplicate.sql.executor.scalar_function import Scalar
 from triplicate.sql.executor.text_scalars import TEXT_SCALARS, format_text
@@ -95,11 +96,16 @@ class _DistinctJoin:
     def __init__(self) -> None:
         self._found: set[tuple[str, str]] = set()
         self._is_descending = False
+        self._size = 0
 
     def step(self, value: Value, separator: Value, is_descending: Value) -> None:
         self._is_descending = bool(is_descending)
-        if value is not None:
-            self._found.add((str(value), "" if separator is None else str(separator)))
+        if value is None:
+            return
+        found = (str(value), "" if separator is None else str(separator))
+        if found not in self._found:
+            self._size = check_aggregate(self._size + len(found[0]) + len(found[1]))
+            self._found.add(found)
 
     def final(self) -> Value:
         if not self._found:

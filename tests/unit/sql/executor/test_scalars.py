@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import tracemalloc
 
+import apsw
 import pytest
 
 from tests.unit.sql.pg.translation_rig import NOW, TranslatedDatabase
 from triplicate.errors import SqlError
+from triplicate.sql.core import value_checks
 from triplicate.sql.core.interface import Value
+from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.pg.values import types
 
 
@@ -230,3 +233,16 @@ def test_a_stored_number_is_never_written_out_beyond_the_limits(is_binary: bool)
 
 def test_json_has_numbers_of_any_length() -> None:
     assert types.decode_parameter(f"[1e1000000000, {LONG}]".encode(), types.JSON, False) == f"[1e1000000000, {LONG}]"
+
+
+def test_an_aggregate_keeps_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_checks, "AGGREGATE_BYTES", 1000)
+    connection = apsw.Connection(":memory:")
+    register_scalars(connection)
+    query = (
+        "with recursive c(n) as (select 1 union all select n + 1 from c limit 300) select triplicate_join_distinct(n % {0}, ',', 0) from c"
+    )
+    assert connection.execute(query.format(100)).fetchall()
+    with pytest.raises(SqlError, match="54000|may keep") as refused:
+        connection.execute(query.format(290)).fetchall()
+    assert refused.value.sqlstate == "54000"
