@@ -72,8 +72,9 @@ def test_settings_are_the_sessions(connection: psycopg.Connection[Any]) -> None:
 
 
 def test_the_catalogue_is_read_only_and_names_its_missing_parts(connection: psycopg.Connection[Any]) -> None:
-    assert sqlstate_of(lambda: connection.execute("SELECT * FROM pg_catalog.pg_proc")) == "42P01"
-    assert sqlstate_of(lambda: connection.execute("SELECT relrewrite FROM pg_class")) == "42703"
+    assert sqlstate_of(lambda: connection.execute("SELECT * FROM pg_catalog.pg_authid")) == "42P01"
+    assert sqlstate_of(lambda: connection.execute("SELECT relhasoids FROM pg_class")) == "42703"
+    assert sqlstate_of(lambda: connection.execute("SELECT oid FROM pg_inherits")) == "42703"
     assert sqlstate_of(lambda: connection.execute("DELETE FROM pg_class")) in ("42809", "42501")
     assert sqlstate_of(lambda: connection.execute("CREATE TABLE pg_class (a int)")) == "42939"
 

@@ -66,7 +66,7 @@ def test_columns_say_what_they_declare(connection: apsw.Connection) -> None:
         ("rate", 4, "numeric(10,2)", 0, ""),
     ]
     found = ask(connection, "select adnum, pg_get_expr(adbin, adrelid) from pg_attrdef order by adnum")
-    assert found == [(1, "nextval('author_id_seq'::regclass)"), (3, "'now'")]
+    assert found == [(1, "nextval('author_id_seq'::regclass)"), (3, "'now'::timestamp with time zone")]
 
 
 def test_constraints_have_their_names_and_texts(connection: apsw.Connection) -> None:
@@ -87,8 +87,8 @@ def test_an_index_shows_its_columns_expressions_and_condition(connection: apsw.C
         "select indkey, indoption, indisunique, indisprimary, indpred, pg_get_indexdef(indexrelid), pg_get_indexdef(indexrelid, 2, 1)"
         " from pg_index where indexrelid = to_regclass('by_author')",
     )
-    text = "CREATE INDEX by_author ON public.book USING btree (author_id DESC, (lower(isbn))) WHERE (part > 3)"
-    assert found == [("3 0", "3 0", 0, 0, "part > 3", text, "(lower(isbn))")]
+    text = "CREATE INDEX by_author ON public.book USING btree (author_id DESC, lower(isbn)) WHERE (part > 3)"
+    assert found == [("3 0", "3 0", 0, 0, "part > 3", text, "lower(isbn)")]
 
 
 def test_information_schema(connection: apsw.Connection) -> None:
@@ -219,6 +219,90 @@ def test_views_and_triggers_may_not_hang_on_the_catalogue(connection: apsw.Conne
         connection.execute("delete from pg_class")
 
 
+def test_a_referenced_table_has_triggers_as_in_postgresql(connection: apsw.Connection) -> None:
+    """psql asks for the tables that refer to one only where it has triggers."""
+    connection.execute("create table alone(a); create view shown as select 1")
+    found = ask(connection, "select relname, relhastriggers from pg_class where relkind in ('r', 'v') order by 1")
+    assert found == [("alone", 0), ("author", 1), ("book", 1), ("shown", 0), ("titles", 0)]
+
+
+TRIGGERS = [
+    ("create trigger late after update of isbn on book begin select 1; end", 1 | 16,
+     "late after update of isbn on book begin select 1; end"),
+    ('CREATE TRIGGER IF NOT EXISTS "first" BEFORE INSERT ON book BEGIN SELECT 1; END', 1 | 2 | 4,
+     '"first" BEFORE INSERT ON book BEGIN SELECT 1; END'),
+    ("create trigger main.plain delete on book begin select 1; end", 1 | 2 | 8, "plain delete on book begin select 1; end"),
+    ("create trigger for_view instead of insert on titles begin select 1; end", 1 | 64 | 4,
+     "for_view instead of insert on titles begin select 1; end"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "kind", "text"), TRIGGERS)
+def test_a_trigger_shows_its_kind_and_its_stored_text(connection: apsw.Connection, sql: str, kind: int, text: str) -> None:
+    connection.execute(sql)
+    found = ask(connection, "select tgtype, pg_get_triggerdef(t.oid, 1), relname from pg_trigger t join pg_class c on c.oid = tgrelid")
+    assert found == [(kind, f"CREATE TRIGGER {text}", "titles" if "titles" in sql else "book")]
+
+
+def test_a_view_shows_its_query(connection: apsw.Connection) -> None:
+    connection.execute('create view "As"(a, "as") as /* types 1 | - | - */ select isbn as x, part from book')
+    found = ask(
+        connection, "select pg_get_viewdef(ev_class), ev_type from pg_rewrite r join pg_class c on ev_class = c.oid order by relname"
+    )
+    assert found == [(" select isbn as x, part from book;", "1"), (" select isbn from book;", "1")]
+    assert ask(connection, "select viewname, definition from pg_views where viewname = 'titles'") == [("titles", " select isbn from book;")]
+
+
+def test_a_definition_for_people_has_fewer_brackets(connection: apsw.Connection) -> None:
+    found = ask(connection, "select pg_get_constraintdef(oid, 1), pg_get_constraintdef(oid, 0) from pg_constraint where contype = 'c'")
+    assert ("CHECK (rate > 0)", "CHECK ((rate > 0))") in found
+    text = "CREATE INDEX by_author ON book USING btree (author_id DESC, lower(isbn)) WHERE part > 3"
+    assert ask(connection, "select pg_get_indexdef(to_regclass('by_author'), 0, 1)") == [(text,)]
+
+
+def test_an_index_and_a_sequence_have_columns(connection: apsw.Connection) -> None:
+    connection.execute("create index two on book(lower(isbn), lower(isbn || 'x'), (part + 1), (part + 2))")
+    query = "select attname, format_type(atttypid, atttypmod) from pg_attribute where attrelid = to_regclass(?) order by attnum"
+    assert ask(connection, query, "by_author") == [("author_id", "integer"), ("lower", "-")]
+    assert [name for name, _ in ask(connection, query, "two")] == ["lower", "lower1", "expr", "expr1"]
+    assert ask(connection, query, "author_id_seq") == [("last_value", "bigint"), ("log_cnt", "bigint"), ("is_called", "boolean")]
+    assert ask(connection, "select seqtypid, seqmax from pg_sequence") == [(23, 2**31 - 1)]
+
+
+SIZES = [(0, "0 bytes"), (10239, "10239 bytes"), (10240, "10 kB"), (10485247, "10239 kB"), (10485248, "10 MB"), (123456789012, "115 GB"),
+         (-10240, "-10 kB"), (None, None)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "text"), SIZES)
+def test_a_size_has_a_unit(connection: apsw.Connection, size: int | None, text: str | None) -> None:
+    assert ask(connection, "select pg_size_pretty(?)", size) == [(text,)]
+
+
+def test_sizes_are_those_of_the_pages(connection: apsw.Connection) -> None:
+    connection.execute("insert into book select 'x' || value, value, 1, zeroblob(1000) from json_each('[1,2,3,4,5,6,7,8,9]')")
+    (page,) = ask(connection, "pragma page_size")[0]
+    sizes = "select pg_table_size({0}), pg_relation_size({0}, 'main'), pg_indexes_size({0}), pg_total_relation_size({0})"
+    table, main, indexes, total = ask(connection, sizes.format("'book'"))[0]
+    assert table == main > 2 * page
+    assert (indexes, total) == (2 * page, table + 2 * page)
+    assert ask(connection, sizes.format("'titles'")) == [(0, 0, 0, 0)]
+    assert ask(connection, sizes.format("'author_pkey'")) == [(0, 0, 0, 0)], "the index of a rowid is the table"
+    (pages,) = ask(connection, "pragma page_count")[0]
+    assert ask(connection, "select pg_database_size(datname), pg_database_size('other') from pg_database") == [(pages * page, None)]
+    with pytest.raises(SqlError) as refused:
+        ask(connection, "select pg_relation_size('book', 'other')")
+    assert refused.value.sqlstate == "22023"
+
+
+def test_the_sessions_of_administrators_have_a_row(connection: apsw.Connection) -> None:
+    query = "select rolname, rolsuper, rolcanlogin, oid = ? from pg_roles(?, ?) where rolname = 'me'"
+    (oid,) = object_ids(["me"]).values()
+    assert ask(connection, query, oid, "me", "") == [("me", 1, 1, 1)]
+    assert ask(connection, query, oid, "me", "me") == [], "a role of the database has its own row"
+    assert ask(connection, "select count(*) from pg_user('triplicate', '')") == [(1,)]
+    assert ask(connection, "select usename, usesuper from pg_user('me', '') where usename = 'me'") == [("me", 1)]
+
+
 DECLARED = [
     ("INTEGER", "integer"),
     ("int", "integer"),
@@ -250,7 +334,7 @@ def test_types_are_found_by_every_name_of_theirs() -> None:
     for oid, facts in TYPES.items():
         assert type_named(facts.name) in (oid, 1042), facts.name  # `char` is the SQL type, `"char"` the catalogue's.
         assert type_named(facts.shown) == oid
-        assert facts.array in TYPES or facts.category == "A"
+        assert facts.array in TYPES or facts.category in "AP"
     assert type_named("pg_catalog.int4") == type_named("INT4") == 23
 
 

@@ -14,6 +14,13 @@ from triplicate.sql.core.value_checks import check_aggregate
 
 WIDTH = 4
 """Upper bound on the arrays of one ``pg_unnest``."""
+EMPTY_SETS = {
+    "pg_options_to_table": ("option_name", "option_value"),
+    "pg_partition_ancestors": ("relid",),
+    "pg_partition_tree": ("relid", "parentrelid", "isleaf", "level"),
+    "ts_token_type": ("tokid", "alias", "description"),
+}
+"""Functions that return rows of what does not exist here, with the columns of the rows."""
 _COLUMNS = [*(f"value{number}" for number in range(1, WIDTH + 1)), "ordinality", "subscript"]
 
 
@@ -98,6 +105,20 @@ def array_item(array: Value, subscript: Value) -> Value:
     values = array_values(array)
     index = subscript if isinstance(array, str) and array.strip()[:1] not in ("{", "[") else subscript - 1
     return values[index] if 0 <= index < len(values) else None
+
+
+def array_remove(array: Value, value: Value) -> Value:
+    return None if array is None else array_text([element for element in array_values(array) if element != value])
+
+
+def array_upper(array: Value, dimension: Value) -> Value:
+    """The last subscript of an array's only dimension; NULL for an empty array."""
+    return len(array_values(array)) or None if array is not None and dimension == 1 else None
+
+
+def _series(first: Value, last: Value) -> Value:
+    """The numbers of `generate_series` as an array."""
+    return None if not isinstance(first, int) or not isinstance(last, int) else array_text([*range(first, last + 1)])
 
 
 class _ArrayAggregate:
@@ -214,6 +235,12 @@ def register_arrays(connection: apsw.Connection) -> None:
     connection.create_scalar_function("pg_array", lambda *values: array_text(values), -1, flags=flags)
     connection.create_scalar_function("pg_array_has", lambda *values: array_has(values[0], values[1]), 2, flags=flags)
     connection.create_scalar_function("pg_array_item", lambda *values: array_item(values[0], values[1]), 2, flags=flags)
+    connection.create_scalar_function("array_remove", lambda *values: array_remove(values[0], values[1]), 2, flags=flags)
+    for name in ("array_upper", "array_length"):
+        connection.create_scalar_function(name, lambda *values: array_upper(values[0], values[1]), 2, flags=flags)
+    connection.create_scalar_function("pg_series", lambda *values: _series(values[0], values[1]), 2, flags=flags)
+    for name in EMPTY_SETS:
+        connection.create_scalar_function(name, lambda *_: "{}", -1, flags=flags)
     connection.create_aggregate_function("array_agg", lambda: _ArrayAggregate(None), 1, flags=flags)
     connection.create_aggregate_function("pg_array_of", lambda: _ArrayAggregate("{}"), 1, flags=flags)
     for name in ("bool_and", "every"):

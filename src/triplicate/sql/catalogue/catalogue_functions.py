@@ -13,7 +13,10 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.array_functions import array_values, register_arrays
-from triplicate.sql.catalogue.relations import CATALOG, CATALOG_OIDS, INFORMATION, PUBLIC, relation_oid
+from triplicate.sql.catalogue.object_names import quoted
+from triplicate.sql.catalogue.relations import CATALOG, INFORMATION, PUBLIC, relation_oid
+from triplicate.sql.catalogue.size_functions import SizeFunctions
+from triplicate.sql.catalogue.system_tables import SYSTEM_OIDS
 from triplicate.sql.catalogue.type_names import TYPES, format_type, type_named
 from triplicate.sql.catalogue.virtual_tables import CatalogueReader
 from triplicate.sql.core.access_rights import ADMINISTRATOR, ALL_ON_TABLE
@@ -22,21 +25,40 @@ from triplicate.sql.core.rights import Action
 from triplicate.sql.core.session_roles import SessionName
 
 _SCHEMAS = {"pg_catalog": CATALOG, "public": PUBLIC, "information_schema": INFORMATION}
-_CONSTANT_SETTINGS = {
+CONSTANT_SETTINGS = {
     "server_version": "15.0",
     "server_version_num": "150000",
     "server_encoding": "UTF8",
     "standard_conforming_strings": "on",
-    "default_table_access_method": "heap",
-    "default_tablespace": "",
     "max_identifier_length": "63",
     "max_index_keys": "32",
     "block_size": "8192",
     "integer_datetimes": "on",
 }
 """Settings that are the same for every session, so that a function can return them without access to the session."""
+UNUSED_SETTINGS = {"default_table_access_method": "heap", "default_tablespace": ""}
+"""Settings that a session may change, without an effect. The function returns these values of theirs."""
 
 
+_UTF8 = 6
+"""The number of the encoding."""
+_NOTHING = (
+    "obj_description", "col_description", "shobj_description", "pg_get_serial_sequence", "pg_describe_object", "pg_get_functiondef",
+    "pg_get_function_arguments", "pg_get_function_identity_arguments", "pg_get_function_result", "pg_get_function_sqlbody",
+    "pg_get_ruledef", "pg_get_statisticsobjdef", "pg_get_statisticsobjdef_columns", "pg_get_partkeydef",
+)  # fmt: skip
+"""Functions of what does not exist here."""
+_VISIBLE = (
+    "collation", "conversion", "function", "opclass", "operator", "opfamily", "statistics_obj", "ts_config", "ts_dict", "ts_parser",
+    "ts_template",
+)  # fmt: skip
+"""Kinds of objects that are all found without the name of their schema."""
+_ABSENT = {
+    "regproc": ("function", "42883"), "regprocedure": ("function", "42883"), "regoper": ("operator", "42883"),
+    "regoperator": ("operator", "42883"), "regconfig": ("text search configuration", "42704"),
+    "regdictionary": ("text search dictionary", "42704"),
+}  # fmt: skip
+"""Maps a type of objects that the catalogue does not list to what its objects are, and the SQLSTATE for an absent one."""
 _PRIVILEGES = {action.name: action for action in ALL_ON_TABLE}
 
 
@@ -61,12 +83,17 @@ class _Functions:
             raise SqlError("42P01", f'relation "{_text(value)}" does not exist')
         return found
 
+    def relation(self, value: Value) -> int | None:
+        """As `cast_regclass`, also for an oid in digits."""
+        oid = self.cast_regclass(value)
+        return None if oid is None else _integer(oid)
+
     def regclass_text(self, oid: Value) -> Value:
         """The name of a relation; the digits of an unknown oid."""
         if oid is None:
             return None
         own = self._reader.read().names.get(_integer(oid))
-        return own or next((name for name, number in CATALOG_OIDS.items() if number == oid), _text(oid) if oid else "-")
+        return own or next((name for name, number in SYSTEM_OIDS.items() if number == oid), _text(oid) if oid else "-")
 
     @staticmethod
     def to_regtype(name: Value) -> Value:
@@ -95,6 +122,15 @@ class _Functions:
             raise SqlError("3F000", f'schema "{_text(value)}" does not exist')
         return _SCHEMAS[str(value)]
 
+    def cast_regrole(self, value: Value) -> Value:
+        if value is None or isinstance(value, int):
+            return value
+        name = _text(value).strip('"')
+        return self._reader.read().roles.oids.get(self._name(name))
+
+    def regrole_text(self, oid: Value) -> Value:
+        return None if oid is None else self._reader.read().roles.names.get(_integer(oid), _text(oid) if oid else "-")
+
     @staticmethod
     def regnamespace_text(oid: Value) -> Value:
         return None if oid is None else next((name for name, number in _SCHEMAS.items() if number == oid), _text(oid))
@@ -110,21 +146,31 @@ class _Functions:
         """The expression as it is stored, which is as it was written."""
         return expression
 
-    def get_constraintdef(self, oid: Value, _pretty: Value = None) -> Value:
-        return None if oid is None else self._reader.read().constraint_texts.get(_integer(oid))
+    def get_constraintdef(self, oid: Value, pretty: Value = None) -> Value:
+        """The definition; the expression of a CHECK has another pair of brackets, but for people."""
+        text = None if oid is None else self._reader.read().constraint_texts.get(_integer(oid))
+        return text if text is None or pretty or not text.startswith("CHECK (") else f"CHECK ({text.removeprefix('CHECK ')})"
 
-    def get_indexdef(self, oid: Value, column: Value = 0, _pretty: Value = None) -> Value:
-        """The whole CREATE INDEX, or one key column from 1."""
+    def get_indexdef(self, oid: Value, column: Value = 0, pretty: Value = None) -> Value:
+        """The whole CREATE INDEX, or one key column from 1. For people it has neither the schema nor brackets around its condition."""
         found = None if oid is None else self._reader.read().index_texts.get(_integer(oid))
         if found is None or column is None:
             return None
-        created, columns = found
+        created, condition, columns = found
         number = _integer(column)
-        return created if number == 0 else columns[number - 1] if 0 < number <= len(columns) else ""
+        if number:
+            return columns[number - 1] if 0 < number <= len(columns) else ""
+        if pretty:
+            return created.replace(" ON public.", " ON ", 1) + (f" WHERE {condition}" if condition else "")
+        return created + (f" WHERE ({condition})" if condition else "")
+
+    def get_definition(self, oid: Value, _pretty: Value = None) -> Value:
+        """The query of a view, given its name or oid, or the CREATE TRIGGER of a trigger, as they are stored."""
+        return None if oid is None else self._reader.read().definitions.get(_integer(self.cast_regclass(oid)))
 
     def is_visible(self, oid: Value) -> Value:
         """Whether a relation is found without the name of its schema. All are, because there is one schema."""
-        return None if oid is None else int(_integer(oid) in self._reader.read().names or oid in CATALOG_OIDS.values())
+        return None if oid is None else int(_integer(oid) in self._reader.read().names or oid in SYSTEM_OIDS.values())
 
     @staticmethod
     def type_is_visible(oid: Value) -> Value:
@@ -135,9 +181,14 @@ class _Functions:
     def get_userbyid(self, oid: Value) -> Value:
         return None if oid is None else self._reader.read().roles.names.get(_integer(oid), f"unknown (OID={_text(oid)})")
 
-    @staticmethod
-    def role_named(name: Value, *session: Value) -> Value:
-        """The role of a name. The names of a session itself, which are given by `SessionName`, are those of the roles that it has."""
+    def role_named(self, name: Value, *session: Value) -> Value:
+        """The role of a name. The names of a session itself, which are given by `SessionName`, are those of the roles that it has.
+
+        The oid of an administrator's session is that of its name, see `RoleCatalogue.of_session`.
+        """
+        if isinstance(name, int) and name not in self._reader.read().roles.names:
+            own = str(session[SessionName.SESSION])
+            name = own if self._reader.read().roles.oid(own) == name else name
         if name == session[SessionName.CURRENT]:
             return session[SessionName.ACTING]
         return session[SessionName.LOGGED_IN] if name == session[SessionName.SESSION] else name
@@ -221,7 +272,7 @@ class _Functions:
         if name is None:
             return None
         text = _text(name)
-        found = _CONSTANT_SETTINGS.get(text.lower())
+        found = (CONSTANT_SETTINGS | UNUSED_SETTINGS).get(text.lower())
         if found is None and not missing_ok:
             raise SqlError(
                 "0A000",
@@ -251,8 +302,43 @@ def _array_to_string(array: Value, separator: Value, null: Value = None) -> Valu
 
 
 def _nothing(*_: Value) -> Value:
-    """NULL, for functions of comments and sequences, which do not exist here."""
+    """NULL, for functions of what does not exist here: comments, rules, functions of users."""
     return None
+
+
+def _always(value: Value) -> Callable[..., Value]:
+    """A function with one answer for every argument but NULL."""
+    return lambda *arguments: None if arguments and arguments[0] is None else value
+
+
+def _absent(kind: str, sqlstate: str) -> Callable[[Value], Value]:
+    """The cast of a name to a type of objects that the catalogue does not list; ``-`` is none."""
+
+    def cast(value: Value) -> Value:
+        if value is None or value in (0, "-"):
+            return None if value is None else "-"
+        raise SqlError(sqlstate, f'{kind} "{_text(value)}" does not exist in the catalogue, which lists no {kind}s')
+
+    return cast
+
+
+def _encoding_number(name: Value) -> Value:
+    return None if name is None else _UTF8 if _text(name).lower().replace("-", "") in ("utf8", "unicode") else -1
+
+
+def _encoding_name(number: Value) -> Value:
+    return None if number is None else "UTF8" if number == _UTF8 else ""
+
+
+def _setting(rows: Value, name: Value, missing_ok: Value = 0) -> Value:
+    """A setting of the session, given the rows of pg_settings."""
+    if name is None:
+        return None
+    found = {str(row[0]).lower(): row[1] for row in json.loads(_text(rows))}
+    if _text(name).lower() not in found and not missing_ok:
+        raise SqlError("42704", f'unrecognized configuration parameter "{_text(name)}"')
+    setting: Value = found.get(_text(name).lower())
+    return setting
 
 
 def _json_object(*parts: Value) -> Value:
@@ -277,7 +363,6 @@ def register_functions(connection: apsw.Connection, reader: CatalogueReader) -> 
         "pg_get_indexdef": functions.get_indexdef,
         "pg_table_is_visible": functions.is_visible,
         "pg_type_is_visible": functions.type_is_visible,
-        "pg_collation_is_visible": functions.type_is_visible,
         "pg_get_userbyid": functions.get_userbyid,
         "current_schemas": functions.current_schemas,
         "current_setting": functions.current_setting,
@@ -289,12 +374,25 @@ def register_functions(connection: apsw.Connection, reader: CatalogueReader) -> 
         "pg_has_role": functions.has_role,
         "pg_role_named": functions.role_named,
         "array_to_string": _array_to_string,
-        "obj_description": _nothing,
-        "col_description": _nothing,
-        "shobj_description": _nothing,
-        "pg_get_serial_sequence": _nothing,
+        "pg_get_viewdef": functions.get_definition,
+        "pg_get_triggerdef": functions.get_definition,
+        "pg_cast_regrole": functions.cast_regrole,
+        "pg_regrole_text": functions.regrole_text,
+        "pg_encoding_to_char": _encoding_name,
+        "pg_char_to_encoding": _encoding_number,
+        "current_database": lambda: reader.database,
+        "getdatabaseencoding": lambda: "UTF8",
+        "pg_tablespace_location": _always(""),
+        "pg_relation_is_publishable": _always(0),
+        "pg_setting": _setting,
+        "quote_ident": lambda name: None if name is None else quoted(_text(name)),
         "json_build_object": _json_object,
     }
+    scalars |= dict.fromkeys(_NOTHING, _nothing)
+    scalars |= {f"pg_{kind}_is_visible": _always(1) for kind in _VISIBLE}
+    for kind, (shown, sqlstate) in _ABSENT.items():
+        scalars |= {f"pg_cast_{kind}": _absent(shown, sqlstate), f"pg_{kind}_text": _absent(shown, sqlstate)}
+    scalars |= SizeFunctions(connection, reader.read, functions.relation).by_name()
     for name, function in scalars.items():
         connection.create_scalar_function(name, function, -1, flags=apsw.SQLITE_DIRECTONLY)
     register_arrays(connection)

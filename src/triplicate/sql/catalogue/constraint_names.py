@@ -5,8 +5,12 @@ Source: PostgreSQL 15, `ChooseConstraintName` and `ChooseIndexName`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain, count
+
 from triplicate.sql.catalogue.schema_facts import ForeignKeyFacts, IndexFacts, RelationFacts
 from triplicate.sql.catalogue.table_definitions import CheckConstraint
+from triplicate.sql.core.brackets import closing
 from triplicate.sql.core.lexer import identifier, sqlite_tokens
 
 
@@ -51,6 +55,26 @@ def check_names(relation: RelationFacts) -> list[tuple[str, CheckConstraint]]:
 def column_names(relation: RelationFacts, index: IndexFacts) -> list[str]:
     """The columns of an index; an empty text for an expression."""
     return [relation.columns[number - 1].name if number else "" for number, _ in index.columns]
+
+
+def call_name(expression: str) -> str | None:
+    """The function that an expression calls as a whole; None for any other expression."""
+    tokens = sqlite_tokens(expression)
+    is_call = len(tokens) > 2 and tokens[0].kind == "word" and tokens[1].text == "(" and closing(tokens, 1) == len(tokens) - 1
+    return tokens[0].text.lower().removeprefix("triplicate_") if is_call else None
+
+
+def expression_names(columns: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """The names of an index's columns: an expression has that of its function, else ``expr``; a number follows where the name is taken.
+
+    Args:
+        columns: as `column_names`. texts: of the columns.
+    """
+    names: list[str] = []
+    for column, text in zip(columns, texts, strict=True):
+        plain = column or call_name(text) or "expr"
+        names.append(next(each for each in chain([plain], (f"{plain}{number}" for number in count(1))) if each not in names))
+    return names
 
 
 def _columns_in(relation: RelationFacts, expression: str) -> list[str]:

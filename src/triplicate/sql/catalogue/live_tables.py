@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 
 from triplicate.errors import SqlError
+from triplicate.sql.catalogue.system_tables import SYSTEM_TABLES
 from triplicate.sql.core.interface import Row
 
 LIVE_TABLES: dict[str, str] = {
@@ -42,6 +43,7 @@ LIVE_TABLES: dict[str, str] = {
     "pg_locks": "locktype text, database oid, relation oid, page integer, tuple integer, virtualxid text, transactionid text, classid oid,"
     " objid oid, objsubid integer, virtualtransaction text, pid integer, mode text, granted boolean, fastpath boolean,"
     " waitstart timestamptz",
+    "pg_settings": SYSTEM_TABLES["pg_settings"],
 }
 """Maps the name of each table to its columns, each with its type."""
 FUNCTIONS = frozenset(("triplicate_changes",))
@@ -97,7 +99,11 @@ class _LiveCursor:
 
     def Filter(self, has_rows: int, _text: str | None, values: Sequence[Any] | None) -> None:
         if not has_rows or not values:
-            where = "over PostgreSQL's protocol only, in a query's FROM" if self._name in FUNCTIONS else "in the FROM of a query only"
+            where = (
+                "over PostgreSQL's protocol only, in a query's FROM"
+                if self._name in (*FUNCTIONS, "pg_settings")
+                else "in the FROM of a query only"
+            )
             raise SqlError("0A000", f"{self._name} can be read {where}")
         self._rows = iter(json.loads(values[0]))
         self._number = 0

@@ -1,8 +1,7 @@
 """The rows of each catalogue table, from the facts of a schema. Pure.
 
-The tables have the columns of PostgreSQL 15 that client libraries query. A query of any other column fails (42703) and gets no invented
-value. Tables without a counterpart here (enumerations, ranges, comments, inheritance) exist and are empty. Object ids depend on names
-alone: they are the same on every node, in every session, and after a restart.
+The tables have the columns of PostgreSQL 15, see `system_tables`. Tables without a counterpart here (enumerations, comments, publications)
+exist and are empty. Object ids depend on names alone: they are the same on every node, in every session, and after a restart.
 Source: PostgreSQL 15 documentation, "System Catalogs" and "The Information Schema".
 """
 
@@ -11,59 +10,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from triplicate.errors import SqlError
-from triplicate.sql.catalogue.constraint_names import check_names, column_names, foreign_key_name, index_name, key_name
+from triplicate.sql.catalogue.constraint_names import (
+    call_name,
+    check_names,
+    column_names,
+    expression_names,
+    foreign_key_name,
+    index_name,
+    key_name,
+)
 from triplicate.sql.catalogue.live_tables import LIVE_TABLES
 from triplicate.sql.catalogue.object_ids import object_ids
-from triplicate.sql.catalogue.role_relations import ADMINISTRATOR_OID, ROLE_TABLES, RoleCatalogue
+from triplicate.sql.catalogue.object_names import listed, name_parts, quoted
+from triplicate.sql.catalogue.role_relations import ADMINISTRATOR_OID, PRIVILEGE_TABLES, RoleCatalogue
 from triplicate.sql.catalogue.schema_facts import ColumnFacts, ForeignKeyFacts, IndexFacts, RelationFacts
+from triplicate.sql.catalogue.stored_definitions import trigger_text, trigger_type, view_text
+from triplicate.sql.catalogue.system_tables import SYSTEM_OIDS, SYSTEM_TABLES, system_row
 from triplicate.sql.catalogue.table_definitions import IndexDefinition
-from triplicate.sql.catalogue.type_names import TYPES, declared_type, format_type
+from triplicate.sql.catalogue.type_names import BPCHAR, TYPES, TypeFacts, declared_type, format_type
 from triplicate.sql.core.access_rights import NOTHING_STORED, AccessRights
-from triplicate.sql.core.interface import Row
+from triplicate.sql.core.interface import Row, Value
+from triplicate.sql.core.lexer import sqlite_tokens
 
 CATALOG, PUBLIC, INFORMATION = 11, 2200, 13000
 OWNER = ADMINISTRATOR_OID
-HEAP, BTREE = 2, 403
-CATALOG_OIDS = {
-    "pg_type": 1247, "pg_attribute": 1249, "pg_class": 1259, "pg_database": 1262, "pg_tablespace": 1213, "pg_am": 2601,
-    "pg_attrdef": 2604, "pg_constraint": 2606, "pg_depend": 2608, "pg_description": 2609, "pg_index": 2610, "pg_inherits": 2611,
-    "pg_namespace": 2615, "pg_opclass": 2616, "pg_sequence": 2224, "pg_collation": 3456, "pg_enum": 3501, "pg_range": 3541,
-}  # fmt: skip
-
+HEAP, BTREE, DEFAULT_SPACE = 2, 403, 1663
+_SEQUENCE_COLUMNS = (("last_value", 20), ("log_cnt", 20), ("is_called", 16))
 TABLES: dict[str, str] = {
-    "pg_namespace": "oid oid, nspname name, nspowner oid",
-    "pg_type": "oid oid, typname name, typnamespace oid, typowner oid, typlen integer, typbyval boolean, typtype char1, typcategory char1,"
-    " typispreferred boolean, typisdefined boolean, typdelim char1, typrelid oid, typelem oid, typarray oid, typnotnull boolean,"
-    " typbasetype oid, typtypmod integer, typndims integer, typcollation oid, typdefault text",
-    "pg_class": "oid oid, relname name, relnamespace oid, reltype oid, relowner oid, relam oid, reltablespace oid, reltuples real,"
-    " relpages integer, relhasindex boolean, relisshared boolean, relpersistence char1, relkind char1, relnatts integer,"
-    " relchecks integer, relhasrules boolean, relhastriggers boolean, relhassubclass boolean, relrowsecurity boolean,"
-    " relforcerowsecurity boolean, relispopulated boolean, relreplident char1, relispartition boolean, reloptions text[], relacl text[]",
-    "pg_attribute": "attrelid oid, attname name, atttypid oid, attlen integer, attnum integer, attndims integer, atttypmod integer,"
-    " attnotnull boolean, atthasdef boolean, attidentity char1, attgenerated char1, attisdropped boolean, attislocal boolean,"
-    " attcollation oid, attacl text[]",
-    "pg_attrdef": "oid oid, adrelid oid, adnum integer, adbin text",
-    "pg_index": "indexrelid oid, indrelid oid, indnatts integer, indnkeyatts integer, indisunique boolean, indnullsnotdistinct boolean,"
-    " indisprimary boolean, indisexclusion boolean, indimmediate boolean, indisclustered boolean, indisvalid boolean,"
-    " indisready boolean, indislive boolean, indkey int2vector, indclass int2vector, indoption int2vector, indexprs text, indpred text",
-    "pg_constraint": "oid oid, conname name, connamespace oid, contype char1, condeferrable boolean, condeferred boolean,"
-    " convalidated boolean, conrelid oid, contypid oid, conindid oid, confrelid oid, confupdtype char1, confdeltype char1,"
-    " confmatchtype char1, conislocal boolean, conkey int2[], confkey int2[], conbin text",
-    "pg_database": "oid oid, datname name, datdba oid, encoding integer, datistemplate boolean, datallowconn boolean,"
-    " datconnlimit integer, datcollate text, datctype text, datacl text[]",
-    "pg_am": "oid oid, amname name, amtype char1",
-    "pg_collation": "oid oid, collname name, collnamespace oid, collcollate text, collctype text",
-    "pg_tablespace": "oid oid, spcname name, spcowner oid",
-    "pg_description": "objoid oid, classoid oid, objsubid integer, description text",
-    "pg_enum": "oid oid, enumtypid oid, enumsortorder real, enumlabel name",
-    "pg_range": "rngtypid oid, rngsubtype oid, rngmultitypid oid",
-    "pg_sequence": "seqrelid oid, seqtypid oid, seqstart bigint, seqincrement bigint, seqmax bigint, seqmin bigint, seqcache bigint,"
-    " seqcycle boolean",
-    "pg_inherits": "inhrelid oid, inhparent oid, inhseqno integer",
-    "pg_opclass": "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcintype oid, opcdefault boolean",
-    "pg_depend": "classid oid, objid oid, objsubid integer, refclassid oid, refobjid oid, refobjsubid integer, deptype char1",
-    "pg_cursors": "name text, statement text, is_holdable boolean, is_binary boolean, is_scrollable boolean",
+    **SYSTEM_TABLES,
     "information_schema.schemata": "catalog_name name, schema_name name, schema_owner name",
     "information_schema.tables": "table_catalog name, table_schema name, table_name name, table_type text, is_insertable_into text,"
     " is_typed text",
@@ -75,7 +49,7 @@ TABLES: dict[str, str] = {
     " table_schema name, table_name name, constraint_type text, is_deferrable text, initially_deferred text, enforced text",
     "information_schema.key_column_usage": "constraint_catalog name, constraint_schema name, constraint_name name, table_catalog name,"
     " table_schema name, table_name name, column_name name, ordinal_position integer, position_in_unique_constraint integer",
-    **ROLE_TABLES,
+    **PRIVILEGE_TABLES,
     **LIVE_TABLES,
 }
 """Maps the name of each catalogue table to its columns, each with its type."""
@@ -92,9 +66,15 @@ class Catalogue:
     names: dict[int, str] = field(default_factory=dict)
     """Maps the oid of a relation to its name, in quotes where SQL needs them."""
     constraint_texts: dict[int, str] = field(default_factory=dict)
-    """Maps the oid of a constraint to its definition."""
-    index_texts: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
-    """Maps the oid of an index to (CREATE INDEX, the text of each key column)."""
+    """Maps the oid of a constraint to its definition, in which the expression of a CHECK has one pair of brackets."""
+    index_texts: dict[int, tuple[str, str | None, tuple[str, ...]]] = field(default_factory=dict)
+    """Maps the oid of an index to (CREATE INDEX, its condition, the text of each key column)."""
+    definitions: dict[int, str] = field(default_factory=dict)
+    """Maps the oid of a view to its query, and that of a trigger to its CREATE TRIGGER."""
+    stored: dict[int, str] = field(default_factory=dict)
+    """Maps the oid of a table or index to its name in SQLite's schema."""
+    indexes: dict[int, list[int]] = field(default_factory=dict)
+    """Maps the oid of a table to those of its indexes."""
 
 
 def build(facts: Sequence[RelationFacts], database: str, access: AccessRights = NOTHING_STORED) -> Catalogue:
@@ -109,13 +89,18 @@ def build(facts: Sequence[RelationFacts], database: str, access: AccessRights = 
     return builder.catalogue
 
 
-def _quoted(name: str) -> str:
-    plain = name.isascii() and name == name.lower() and name.replace("_", "a").isalnum() and not name[0].isdigit()
-    return name if plain else '"' + name.replace('"', '""') + '"'
+def _typed(default: str, type_oid: int) -> str:
+    """A default with the cast that PostgreSQL shows behind a text constant; the constant alone for a number."""
+    tokens = sqlite_tokens(default)
+    facts = TYPES[type_oid]
+    if len(tokens) != 1 or tokens[0].kind != "string" or facts.category in "NB":
+        return default
+    return f"{default}::{facts.name if type_oid == BPCHAR else facts.shown}"
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(_quoted(name) for name in names)
+def _bracketed(expression: str) -> str:
+    """An expression as a column of an index: in brackets unless it is a call."""
+    return expression if call_name(expression) is not None else f"({expression})"
 
 
 def _array(numbers: Sequence[int]) -> str:
@@ -128,18 +113,32 @@ def _vector(numbers: Sequence[int]) -> str:
 
 def _fixed_rows(database: str, roles: RoleCatalogue) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {name: [] for name in TABLES}
-    rows["pg_namespace"] = [(CATALOG, "pg_catalog", OWNER), (PUBLIC, "public", OWNER), (INFORMATION, "information_schema", OWNER)]
-    rows["information_schema.schemata"] = [(database, name, "") for _, name, _ in rows["pg_namespace"]]
-    rows["pg_type"] = [
-        (one.oid, one.name, CATALOG, OWNER, one.length, one.length in (1, 2, 4, 8), "b", one.category, one.preferred, 1, ",", 0,
-         one.element, one.array, 0, 0, -1, 0, one.collation, None)
-        for one in TYPES.values()
+    schemas = ((CATALOG, "pg_catalog"), (PUBLIC, "public"), (INFORMATION, "information_schema"))
+    rows["pg_namespace"] = [system_row("pg_namespace", oid=oid, nspname=name, nspowner=OWNER) for oid, name in schemas]
+    rows["information_schema.schemata"] = [(database, name, "") for _, name in schemas]
+    rows["pg_type"] = [_type_row(facts) for facts in TYPES.values()]
+    methods = ((HEAP, "heap", "t"), (BTREE, "btree", "i"))
+    rows["pg_am"] = [system_row("pg_am", oid=oid, amname=name, amtype=kind) for oid, name, kind in methods]
+    collations = ((100, "default", "d", None), (950, "C", "c", "C"))
+    rows["pg_collation"] = [
+        system_row("pg_collation", oid=oid, collname=name, collnamespace=CATALOG, collowner=OWNER, collprovider=provider,
+                   collcollate=locale, collctype=locale)
+        for oid, name, provider, locale in collations
     ]  # fmt: skip
-    rows["pg_am"] = [(HEAP, "heap", "t"), (BTREE, "btree", "i")]
-    rows["pg_collation"] = [(100, "default", CATALOG, None, None), (950, "C", CATALOG, "C", "C")]
-    rows["pg_tablespace"] = [(1663, "pg_default", OWNER)]
-    rows["pg_database"] = [(object_ids([database])[database], database, OWNER, 6, 0, 1, -1, "C", "C", roles.database_acl())]
+    rows["pg_tablespace"] = [system_row("pg_tablespace", oid=DEFAULT_SPACE, spcname="pg_default", spcowner=OWNER)]
+    rows["pg_database"] = [
+        system_row("pg_database", oid=object_ids([database])[database], datname=database, datdba=OWNER, encoding=6, datlocprovider="c",
+                   dattablespace=DEFAULT_SPACE, datcollate="C", datctype="C", datacl=roles.database_acl())
+    ]  # fmt: skip
     return rows
+
+
+def _type_row(facts: TypeFacts) -> Row:
+    return system_row(
+        "pg_type", oid=facts.oid, typname=facts.name, typnamespace=CATALOG, typowner=OWNER, typlen=facts.length, typbyval=facts.is_by_value,
+        typtype="p" if facts.category == "P" else "b", typcategory=facts.category, typispreferred=facts.preferred, typelem=facts.element,
+        typarray=facts.array, typalign=facts.alignment, typstorage=facts.storage, typcollation=facts.collation,
+    )  # fmt: skip
 
 
 class _Builder:
@@ -147,6 +146,7 @@ class _Builder:
 
     def __init__(self, facts: Sequence[RelationFacts], roles: RoleCatalogue, database: str) -> None:
         self._database = database
+        self._referenced_tables = {key.table.lower() for relation in facts for key in relation.foreign_keys}
         self._by_name = {relation.name.lower(): relation for relation in facts}
         self.catalogue = Catalogue(_fixed_rows(database, roles), roles)
         self._rows = self.catalogue.rows
@@ -161,26 +161,45 @@ class _Builder:
         defaults = [
             f"{relation.name} d {column.name}" for relation in facts for column in relation.columns if self._default(relation, column)
         ]
-        self._constraints = object_ids([*constraints, *defaults])
+        triggers = [f"{relation.name} t {name}" for relation in facts for name, _ in relation.triggers]
+        rules = [f"{relation.name} r _RETURN" for relation in facts if relation.kind == "v"]
+        self._constraints = object_ids([*constraints, *defaults, *triggers, *rules])
         self.catalogue.relations = {name: self._oids[name] for name in self._oids}
-        self.catalogue.names = {oid: _quoted(name) for name, oid in self._oids.items()}
+        self.catalogue.names = {oid: quoted(name) for name, oid in self._oids.items()}
 
     def _default(self, relation: RelationFacts, column: ColumnFacts) -> str | None:
         """The expression in pg_attrdef: a default, the expression of a generated column, or the sequence of a key."""
         if column.name == relation.rowid_column:
-            return f"nextval('{_quoted(self._sequences[relation.name])}'::regclass)"
-        return relation.definition.generated.get(column.name.lower()) if column.generated else column.default
+            return f"nextval('{quoted(self._sequences[relation.name])}'::regclass)"
+        if column.generated:
+            return relation.definition.generated.get(column.name.lower())
+        return column.default if column.default is None else _typed(column.default, self._declared(relation, column)[0])
+
+    def _add_row(self, table: str, **values: Value) -> None:
+        self._rows[table].append(system_row(table, **values))
 
     def add(self, relation: RelationFacts) -> None:
         oid = self._oids[relation.name]
         has_index = bool(relation.indexes) or relation.rowid_column is not None
-        checks = len(relation.definition.checks)
-        owner, acl = self.catalogue.roles.owner_oid(relation.name), self.catalogue.roles.acl(relation.name)
-        self._add_class(oid, relation.name, relation.kind, len(relation.columns), owner, acl, has_index=has_index, checks=checks)
-        table_type = "VIEW" if relation.kind == "v" else "BASE TABLE"
+        # PostgreSQL enforces a foreign key by triggers of both tables.
+        has_triggers = bool(relation.triggers or relation.foreign_keys) or relation.name.lower() in self._referenced_tables
+        is_view, owner = relation.kind == "v", self.catalogue.roles.owner(relation.name)
+        self._add_class(
+            oid, relation.name, relation.kind, len(relation.columns), relowner=self.catalogue.roles.owner_oid(relation.name),
+            relacl=self.catalogue.roles.acl(relation.name), relhasindex=has_index, relchecks=len(relation.definition.checks),
+            relhasrules=is_view, relhastriggers=has_triggers, relreplident="n" if is_view else "d",
+            relam=0 if is_view else HEAP,
+        )  # fmt: skip
+        table_type = "VIEW" if is_view else "BASE TABLE"
         self._rows["information_schema.tables"].append(
-            (self._database, "public", relation.name, table_type, "NO" if relation.kind == "v" else "YES", "NO")
+            (self._database, "public", relation.name, table_type, "NO" if is_view else "YES", "NO")
         )
+        if is_view:
+            self._add_view(relation, oid, owner)
+        else:
+            self.catalogue.stored[oid] = relation.name
+            self._add_row("pg_tables", schemaname="public", tablename=relation.name, tableowner=owner, hasindexes=has_index,
+                          hastriggers=has_triggers)  # fmt: skip
         for column in relation.columns:
             self._add_column(relation, oid, column)
         if relation.rowid_column is not None:
@@ -192,40 +211,51 @@ class _Builder:
         for number, key in enumerate(relation.foreign_keys):
             self._add_foreign_key(relation, key, number)
         self._add_checks(relation)
+        for name, sql in relation.triggers:
+            trigger = self._constraints[f"{relation.name} t {name}"]
+            self._add_row("pg_trigger", oid=trigger, tgrelid=oid, tgname=name, tgtype=trigger_type(sql))
+            self.catalogue.definitions[trigger] = trigger_text(sql)
 
-    def _add_class(
-        self,
-        oid: int,
-        name: str,
-        kind: str,
-        columns: int,
-        owner: int = OWNER,
-        acl: str | None = None,
-        *,
-        has_index: bool = False,
-        checks: int = 0,
-    ) -> None:
-        method = {"r": HEAP, "i": BTREE}.get(kind, 0)
-        self._rows["pg_class"].append(
-            (oid, name, PUBLIC, 0, owner, method, 0, -1.0, 0, has_index, 0, "p", kind, columns, checks, kind == "v", 0, 0, 0, 0, 1, "d", 0,
-             None, acl)
-        )  # fmt: skip
+    def _add_class(self, oid: int, name: str, kind: str, columns: int, **values: Value) -> None:
+        values = {"relowner": OWNER, "relfilenode": 0 if kind == "v" else oid} | values
+        self._add_row("pg_class", oid=oid, relname=name, relnamespace=PUBLIC, relkind=kind, relnatts=columns, **values)
+
+    def _add_view(self, view: RelationFacts, oid: int, owner: str) -> None:
+        text = view_text(view.sql)
+        shown = None if text is None else f" {text};"
+        if shown is not None:
+            self.catalogue.definitions[oid] = shown
+        self._add_row("pg_views", schemaname="public", viewname=view.name, viewowner=owner, definition=shown)
+        rule = self._constraints[f"{view.name} r _RETURN"]
+        self._add_row("pg_rewrite", oid=rule, rulename="_RETURN", ev_class=oid, ev_type="1", ev_enabled="O", is_instead=1)
+
+    def _add_attribute(self, relation: int, number: int, name: str, type_oid: int, modifier: int = -1, **values: Value) -> None:
+        facts = TYPES.get(type_oid)
+        if facts is not None:
+            of_type: dict[str, Value] = {
+                "attlen": facts.length, "attndims": int(facts.category == "A"), "attbyval": facts.is_by_value, "attalign": facts.alignment,
+                "attstorage": facts.storage, "attcollation": facts.collation,
+            }  # fmt: skip
+            values = of_type | values
+        self._add_row("pg_attribute", attrelid=relation, attname=name, atttypid=type_oid, attnum=number, atttypmod=modifier, **values)
+
+    def _declared(self, relation: RelationFacts, column: ColumnFacts) -> tuple[int, int]:
+        """The type and modifier of a column."""
+        is_key = column.name == relation.rowid_column
+        return declared_type(relation.definition.widths.get(column.name.lower(), column.declared) if is_key else column.declared)
 
     def _add_column(self, relation: RelationFacts, oid: int, column: ColumnFacts) -> None:
-        is_key = column.name == relation.rowid_column
-        type_oid, modifier = declared_type(
-            relation.definition.widths.get(column.name.lower(), column.declared) if is_key else column.declared
-        )
+        type_oid, modifier = self._declared(relation, column)
         type_facts = TYPES[type_oid]
-        identity = "d" if is_key else ""
+        identity = "d" if column.name == relation.rowid_column else ""
         expression = self._default(relation, column)
-        has_default = expression is not None or column.generated != ""
-        self._rows["pg_attribute"].append(
-            (oid, column.name, type_oid, type_facts.length, column.number, int(type_facts.category == "A"), modifier, column.not_null,
-             has_default, identity, column.generated, 0, 1, type_facts.collation, None)
+        self._add_attribute(
+            oid, column.number, column.name, type_oid, modifier, attnotnull=column.not_null,
+            atthasdef=expression is not None or column.generated != "", attidentity=identity, attgenerated=column.generated,
         )  # fmt: skip
         if expression is not None:
-            self._rows["pg_attrdef"].append((self._constraints[f"{relation.name} d {column.name}"], oid, column.number, expression))
+            default_oid = self._constraints[f"{relation.name} d {column.name}"]
+            self._add_row("pg_attrdef", oid=default_oid, adrelid=oid, adnum=column.number, adbin=expression)
         default, generation = (None, expression) if column.generated else (expression, None)
         size = modifier - 4 if modifier >= 0 else None
         is_text, is_number = type_oid in (1042, 1043), type_oid == 1700
@@ -240,36 +270,58 @@ class _Builder:
 
     def _add_sequence(self, relation: RelationFacts, column: int) -> None:
         """The sequence that PostgreSQL has for SERIAL. SQLAlchemy and Alembic recognise a generated key by it."""
-        oid, table = self._oids[self._sequences[relation.name]], self._oids[relation.name]
-        self._add_class(oid, self._sequences[relation.name], "S", 3)
-        pg_class = CATALOG_OIDS["pg_class"]
-        self._rows["pg_depend"].append((pg_class, oid, 0, pg_class, table, column, "a"))
+        name, owner = self._sequences[relation.name], self.catalogue.roles.owner(relation.name)
+        oid, table = self._oids[name], self._oids[relation.name]
+        self._add_class(oid, name, "S", len(_SEQUENCE_COLUMNS), relowner=self.catalogue.roles.owner_oid(relation.name))
+        for number, (column_name, type_oid) in enumerate(_SEQUENCE_COLUMNS, start=1):
+            self._add_attribute(oid, number, column_name, type_oid, attnotnull=1)
+        kind = self._declared(relation, relation.columns[column - 1])[0]
+        largest = (1 << _BITS.get(kind, 64) - 1) - 1
+        self._add_row("pg_sequence", seqrelid=oid, seqtypid=kind, seqstart=1, seqincrement=1, seqmax=largest, seqmin=1, seqcache=1)
+        self._add_row("pg_sequences", schemaname="public", sequencename=name, sequenceowner=owner, data_type=format_type(kind, None),
+                      start_value=1, min_value=1, max_value=largest, increment_by=1, cache_size=1, last_value=None)  # fmt: skip
+        pg_class = SYSTEM_OIDS["pg_class"]
+        self._add_row("pg_depend", classid=pg_class, objid=oid, refclassid=pg_class, refobjid=table, refobjsubid=column, deptype="a")
 
     def _add_index(self, relation: RelationFacts, index: IndexFacts) -> None:
         name = index_name(relation, index)
         oid, table = self._oids[name], self._oids[relation.name]
-        self._add_class(oid, name, "i", len(index.columns))
+        self._add_class(oid, name, "i", len(index.columns), relam=BTREE, relowner=self.catalogue.roles.owner_oid(relation.name))
+        if index.name:
+            self.catalogue.stored[oid] = index.name
+        self.catalogue.indexes.setdefault(table, []).append(oid)
         numbers = [number for number, _ in index.columns]
         columns = column_names(relation, index)
         expressions = index.definition.expressions
         texts = tuple(
-            _quoted(columns[position]) if number else f"({expressions[position]})" if position < len(expressions) else "?"
+            quoted(columns[position]) if number else _bracketed(expressions[position]) if position < len(expressions) else "?"
             for position, number in enumerate(numbers)
         )
         spelled = ", ".join(text + (" DESC" if descends else "") for text, (_, descends) in zip(texts, index.columns, strict=True))
         unique = "UNIQUE " if index.unique else ""
-        where = f" WHERE ({index.definition.predicate})" if index.definition.predicate else ""
-        created = f"CREATE {unique}INDEX {_quoted(name)} ON public.{_quoted(relation.name)} USING btree ({spelled}){where}"
-        self.catalogue.index_texts[oid] = (created, texts)
+        created = f"CREATE {unique}INDEX {quoted(name)} ON public.{quoted(relation.name)} USING btree ({spelled})"
+        condition = index.definition.predicate
+        self.catalogue.index_texts[oid] = (created, condition, texts)
+        self._add_row("pg_indexes", schemaname="public", tablename=relation.name, indexname=name,
+                      indexdef=created + (f" WHERE ({condition})" if condition else ""))  # fmt: skip
+        self._add_index_columns(relation, oid, numbers, expression_names(columns, texts))
         # Bit 1: descending; bit 2: NULLs first, which is PostgreSQL's order for a descending column.
         options = [3 if descends else 0 for _, descends in index.columns]
-        self._rows["pg_index"].append(
-            (oid, table, len(numbers), len(numbers), index.unique, 0, index.origin == "pk", 0, 1, 0, 1, 1, 1, _vector(numbers),
-             _vector([0] * len(numbers)), _vector(options), ", ".join(texts) if 0 in numbers else None, index.definition.predicate)
+        self._add_row(
+            "pg_index", indexrelid=oid, indrelid=table, indnatts=len(numbers), indnkeyatts=len(numbers), indisunique=index.unique,
+            indisprimary=index.origin == "pk", indkey=_vector(numbers), indcollation=_vector([0] * len(numbers)),
+            indclass=_vector([0] * len(numbers)), indoption=_vector(options), indexprs=", ".join(texts) if 0 in numbers else None,
+            indpred=condition,
         )  # fmt: skip
         if index.origin != "c":
             kind, word = ("p", "PRIMARY KEY") if index.origin == "pk" else ("u", "UNIQUE")
-            self._add_constraint(relation, kind, name, columns, f"{word} ({_listed(columns)})", index_oid=oid)
+            self._add_constraint(relation, kind, name, columns, f"{word} ({listed(columns)})", index_oid=oid)
+
+    def _add_index_columns(self, relation: RelationFacts, index: int, numbers: Sequence[int], names: Sequence[str]) -> None:
+        for place, (number, name) in enumerate(zip(numbers, names, strict=True), start=1):
+            # The type of an expression is not known.
+            kind = self._declared(relation, relation.columns[number - 1]) if number else (0, -1)
+            self._add_attribute(index, place, name, *kind)
 
     def _add_constraint(
         self,
@@ -289,10 +341,17 @@ class _Builder:
         numbers = [_number(relation, column) for column in columns]
         deferred = kind == "f" and tuple(column.lower() for column in columns) in relation.definition.deferred
         other, referenced = (0, None) if key is None else self._referenced(key)
-        actions = ("a", "a", "s") if key is None else (_ACTIONS.get(key.on_update, "a"), _ACTIONS.get(key.on_delete, "a"), "s")
-        self._rows["pg_constraint"].append(
-            (oid, name, PUBLIC, kind, deferred, deferred, 1, self._oids[relation.name], 0, index_oid, other,
-             *(actions if key is not None else (" ", " ", " ")), 1, _array(numbers), referenced, expression)
+        actions: dict[str, Value] = {}
+        if key is not None:
+            actions = {
+                "confupdtype": _ACTIONS.get(key.on_update, "a"),
+                "confdeltype": _ACTIONS.get(key.on_delete, "a"),
+                "confmatchtype": "s",
+            }
+        self._add_row(
+            "pg_constraint", oid=oid, conname=name, connamespace=PUBLIC, contype=kind, condeferrable=deferred, condeferred=deferred,
+            conrelid=self._oids[relation.name], conindid=index_oid, confrelid=other, connoinherit=kind != "c", conkey=_array(numbers),
+            confkey=referenced, conbin=expression, **actions,
         )  # fmt: skip
         self.catalogue.constraint_texts[oid] = text + (" DEFERRABLE INITIALLY DEFERRED" if deferred else "")
         place = (self._database, "public", name, self._database, "public", relation.name)
@@ -327,7 +386,7 @@ class _Builder:
         referenced = key.referenced or (other.key if other is not None else ())
         name = foreign_key_name(relation, key)
         target = other.name if other is not None else key.table
-        text = f"FOREIGN KEY ({_listed(key.columns)}) REFERENCES {_quoted(target)}({_listed(referenced)})"
+        text = f"FOREIGN KEY ({listed(key.columns)}) REFERENCES {quoted(target)}({listed(referenced)})"
         for word, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete)):
             text += f" ON {word} {action}" if action != "NO ACTION" else ""
         self._add_constraint(relation, "f", name, key.columns, text, key=key, key_number=number)
@@ -335,7 +394,7 @@ class _Builder:
     def _add_checks(self, relation: RelationFacts) -> None:
         for name, check in check_names(relation):
             columns = (check.column,) if check.column is not None else ()
-            self._add_constraint(relation, "c", name, columns, f"CHECK (({check.expression}))", expression=check.expression)
+            self._add_constraint(relation, "c", name, columns, f"CHECK ({check.expression})", expression=check.expression)
 
 
 _ACTIONS = {"NO ACTION": "a", "RESTRICT": "r", "CASCADE": "c", "SET NULL": "n", "SET DEFAULT": "d"}
@@ -371,34 +430,16 @@ def _number(relation: RelationFacts, column: str) -> int:
 
 def relation_oid(catalogue: Catalogue, name: str) -> int | None:
     """The oid of a relation by its name: ``t``, ``public.t``, ``"T"``, ``pg_catalog.pg_class``; None if it does not exist."""
-    parts = _parts(name)
+    parts = name_parts(name)
     if len(parts) > 1 and parts[0] not in ("public", "pg_catalog"):
         return None
     relation_name = parts[-1]
     if relation_name.isdigit():
         return int(relation_name)
-    if parts[0] != "public" and relation_name in CATALOG_OIDS:
-        return CATALOG_OIDS[relation_name]
+    if parts[0] != "public" and relation_name in SYSTEM_OIDS:
+        return SYSTEM_OIDS[relation_name]
     if parts[0] == "pg_catalog":
         return None
     oid = catalogue.relations.get(relation_name)
     # SQLite's names are not case-sensitive: the name account also refers to a table that was created as "Account".
     return oid if oid is not None else {relation.lower(): oid for relation, oid in catalogue.relations.items()}.get(relation_name.lower())
-
-
-def _parts(name: str) -> list[str]:
-    parts: list[str] = []
-    rest = name.strip()
-    while rest:
-        if rest[0] == '"':
-            end = rest.find('"', 1)
-            while end > 0 and rest[end + 1 : end + 2] == '"':
-                end = rest.find('"', end + 2)
-            if end < 0:
-                raise SqlError("42602", f"invalid name syntax: {name!r}")
-            parts.append(rest[1:end].replace('""', '"'))
-            rest = rest[end + 1 :].removeprefix(".")
-        else:
-            part, _, rest = rest.partition(".")
-            parts.append(part.strip().lower())
-    return parts or [""]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from triplicate.sql.catalogue.array_functions import array_text
 from triplicate.sql.catalogue.object_ids import object_ids
+from triplicate.sql.catalogue.system_tables import system_row
 from triplicate.sql.core.access_rights import (
     ADMINISTRATOR,
     ALL_ON_TABLE,
@@ -22,7 +23,7 @@ from triplicate.sql.core.access_rights import (
 )
 from triplicate.sql.core.datetime_text import datetime_of_microseconds
 from triplicate.sql.core.declared_types import Kind
-from triplicate.sql.core.interface import Row
+from triplicate.sql.core.interface import Row, Value
 from triplicate.sql.core.rights import Action, letters_of
 
 ADMINISTRATOR_OID = 10
@@ -30,21 +31,13 @@ _PREDEFINED_OIDS = {READ_ALL: 6181, WRITE_ALL: 6182}
 _HIDDEN = "********"
 _POSTGRESQL_EPOCH_US = 946_684_800_000_000
 
-ROLE_TABLES = {
-    "pg_roles": "oid oid, rolname name, rolsuper boolean, rolinherit boolean, rolcreaterole boolean, rolcreatedb boolean,"
-    " rolcanlogin boolean, rolreplication boolean, rolconnlimit integer, rolpassword text, rolvaliduntil timestamptz,"
-    " rolbypassrls boolean, rolconfig text[]",
-    "pg_user": "usename name, usesysid oid, usecreatedb boolean, usesuper boolean, userepl boolean, usebypassrls boolean, passwd text,"
-    " valuntil timestamptz, useconfig text[]",
-    "pg_auth_members": "roleid oid, member oid, grantor oid, admin_option boolean",
-    "pg_policy": "oid oid, polname name, polrelid oid, polcmd char1, polpermissive boolean, polroles text[], polqual text,"
-    " polwithcheck text",
+PRIVILEGE_TABLES = {
     "information_schema.table_privileges": "grantor name, grantee name, table_catalog name, table_schema name, table_name name,"
     " privilege_type text, is_grantable text, with_hierarchy text",
     "information_schema.role_table_grants": "grantor name, grantee name, table_catalog name, table_schema name, table_name name,"
     " privilege_type text, is_grantable text, with_hierarchy text",
 }
-"""Maps the name of each of these tables to its columns, each with its type."""
+"""Maps the name of each of these views to its columns, each with its type."""
 
 
 class RoleCatalogue:
@@ -94,10 +87,11 @@ class RoleCatalogue:
         """
         roles = [StoredRole(ADMINISTRATOR, None, True, True, True), *[StoredRole(name) for name in PREDEFINED], *self._stored()]
         members: list[Row] = [
-            (self.oids[role], self.oids[member], ADMINISTRATOR_OID, membership.is_admin)
+            system_row("pg_auth_members", roleid=self.oids[role], member=self.oids[member], grantor=ADMINISTRATOR_OID,
+                       admin_option=membership.is_admin)
             for (role, member), membership in sorted(self.access.members.items())
             if membership.is_member and role in self.oids and member in self.oids
-        ]
+        ]  # fmt: skip
         grants = [row for relation in relations for row in self._grants(relation)]
         return {
             "pg_roles": [self._role(role) for role in roles],
@@ -110,15 +104,34 @@ class RoleCatalogue:
     def _stored(self) -> list[StoredRole]:
         return [role for name, role in sorted(self.access.roles.items()) if name != ADMINISTRATOR]
 
+    def of_session(self, table: str, session_user: Value, logged_in: Value) -> list[Row]:
+        """The row of pg_roles or pg_user for the name of an administrator's session, which is no role of the database.
+
+        Args:
+            session_user, logged_in: of the session, see `SessionName`.
+        """
+        name = str(session_user)
+        if logged_in != "" or not name or name in self.oids:
+            return []
+        role = StoredRole(name, None, True, True, True)
+        return [self._role(role) if table == "pg_roles" else self._user(role)]
+
+    def oid(self, role: str) -> int:
+        """The oid of a role, or of the name of an administrator's session."""
+        return self.oids[role] if role in self.oids else object_ids([role])[role]
+
     def _role(self, role: StoredRole) -> Row:
-        return (
-            self.oids[role.name], role.name, role.is_superuser, 1, role.can_create_roles or role.is_superuser, 0, role.can_login, 0,
-            role.connection_limit, _HIDDEN, _shown(role.valid_until_us), role.is_superuser, None,
+        return system_row(
+            "pg_roles", oid=self.oid(role.name), rolname=role.name, rolsuper=role.is_superuser,
+            rolcreaterole=role.can_create_roles or role.is_superuser, rolcanlogin=role.can_login, rolconnlimit=role.connection_limit,
+            rolpassword=_HIDDEN, rolvaliduntil=_shown(role.valid_until_us), rolbypassrls=role.is_superuser,
         )  # fmt: skip
 
     def _user(self, role: StoredRole) -> Row:
-        valid_until = _shown(role.valid_until_us)
-        return (role.name, self.oids[role.name], 0, role.is_superuser, 0, role.is_superuser, _HIDDEN, valid_until, None)
+        return system_row(
+            "pg_user", usename=role.name, usesysid=self.oid(role.name), usesuper=role.is_superuser, usebypassrls=role.is_superuser,
+            passwd=_HIDDEN, valuntil=_shown(role.valid_until_us),
+        )  # fmt: skip
 
     def _grants(self, relation: str) -> list[Row]:
         owner = self.owner(relation)

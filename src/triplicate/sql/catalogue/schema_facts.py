@@ -63,6 +63,10 @@ class RelationFacts:
     columns: list[ColumnFacts] = field(default_factory=list)
     indexes: list[IndexFacts] = field(default_factory=list)
     foreign_keys: list[ForeignKeyFacts] = field(default_factory=list)
+    triggers: list[tuple[str, str]] = field(default_factory=list)
+    """(name, CREATE TRIGGER) of each, by name."""
+    sql: str = ""
+    """The statement that made it, as it is stored."""
     rowid_column: str | None = None
     """The INTEGER PRIMARY KEY, which is the rowid and has no index."""
 
@@ -100,6 +104,11 @@ order by m.name, f.id, f.seq
 """
 
 
+_TRIGGERS = """
+select tbl_name, name, sql from main.sqlite_schema where type = 'trigger' and (:only is null or lower(tbl_name) = :only) order by name
+"""
+
+
 def read_facts(connection: apsw.Connection, only: str | None = None) -> list[RelationFacts]:
     """The users' tables and views in the order of their names, without Triplicate's and SQLite's own.
 
@@ -111,7 +120,7 @@ def read_facts(connection: apsw.Connection, only: str | None = None) -> list[Rel
     without_rowid: set[str] = set()
     for name, kind, without, sql in connection.execute(_RELATIONS, chosen):
         if not is_internal(str(name)):
-            relations[str(name)] = RelationFacts(str(name), "v" if kind == "view" else "r", read_table(str(sql or "")))
+            relations[str(name)] = RelationFacts(str(name), "v" if kind == "view" else "r", read_table(str(sql or "")), sql=str(sql or ""))
             if without:
                 without_rowid.add(str(name))
     _add_columns(relations, connection.execute(_COLUMNS, chosen))
@@ -122,6 +131,11 @@ def read_facts(connection: apsw.Connection, only: str | None = None) -> list[Rel
             _add_view_types(relations.get(str(name)), str(sql or ""))
     _add_indexes(relations, connection.execute(_INDEXES, chosen))
     _add_foreign_keys(relations, connection.execute(_FOREIGN_KEYS, chosen))
+    by_lower_name = {name.lower(): relation for name, relation in relations.items()}
+    for table, name, sql in connection.execute(_TRIGGERS, chosen):
+        relation = by_lower_name.get(str(table).lower())
+        if relation is not None:
+            relation.triggers.append((str(name), str(sql)))
     for relation in relations.values():
         if any(index.definition.is_marked for index in relation.indexes):
             _mark_added_key(relation, key_index_of(connection, relation.name))

@@ -25,7 +25,20 @@ class TypeFacts:
     collation: int = 0
     preferred: bool = False
 
+    @property
+    def is_by_value(self) -> bool:
+        return self.length in (1, 2, 4, 8)
 
+    @property
+    def alignment(self) -> str:
+        return {1: "c", 2: "s", 8: "d", 16: "c", 64: "c"}.get(self.length, "i")
+
+    @property
+    def storage(self) -> str:
+        return "m" if self.oid == NUMERIC else "x" if self.length < 0 and not self.name.endswith("vector") else "p"
+
+
+TEXT, NUMERIC, BPCHAR, VARCHAR = 25, 1700, 1042, 1043
 _BASE = (
     TypeFacts(16, "bool", 1, "B", 1000, "boolean", preferred=True),
     TypeFacts(17, "bytea", -1, "U", 1001, "bytea"),
@@ -37,6 +50,7 @@ _BASE = (
     TypeFacts(23, "int4", 4, "N", 1007, "integer"),
     TypeFacts(25, "text", -1, "S", 1009, "text", collation=100, preferred=True),
     TypeFacts(26, "oid", 4, "N", 1028, "oid", preferred=True),
+    TypeFacts(30, "oidvector", -1, "A", 1013, "oidvector", element=26),
     TypeFacts(114, "json", -1, "U", 199, "json"),
     TypeFacts(700, "float4", 4, "N", 1021, "real"),
     TypeFacts(701, "float8", 8, "N", 1022, "double precision", preferred=True),
@@ -53,7 +67,14 @@ _BASE = (
 _ARRAYS = tuple(
     TypeFacts(base.array, "_" + base.name, -1, "A", 0, base.shown + "[]", element=base.oid, collation=base.collation) for base in _BASE
 )
-TYPES = {each.oid: each for each in (*_BASE, *_ARRAYS)}
+_PSEUDO = (
+    TypeFacts(2249, "record", -1, "P", 0, "record"),
+    TypeFacts(2278, "void", 4, "P", 0, "void"),
+    TypeFacts(2279, "trigger", 4, "P", 0, "trigger"),
+)
+"""Types of results of functions, which no column has."""
+_PSEUDO_OIDS = {each.oid for each in _PSEUDO}
+TYPES = {each.oid: each for each in (*_BASE, *_ARRAYS, *_PSEUDO)}
 """Maps an oid to its type."""
 _NAMES = {each.name: each.oid for each in TYPES.values()} | {each.shown: each.oid for each in TYPES.values()}
 _NAMES |= {
@@ -74,7 +95,6 @@ _NAMES |= {
     "clob": 25,
     "blob": 17,
 }
-TEXT, NUMERIC, BPCHAR, VARCHAR = 25, 1700, 1042, 1043
 _SPELLED = re.compile(
     r"^(?P<name>[^(\[]*)(?:\(\s*(?P<first>\d+)\s*(?:,\s*(?P<second>\d+)\s*)?\))?(?P<rest>[^(\[]*)(?P<array>(?:\[\d*\])*)\s*$"
 )
@@ -105,7 +125,7 @@ def declared_type(declared: str) -> tuple[int, int]:
     """(oid, modifier) of a declared type; modifier -1 without one. A type that PostgreSQL does not have follows SQLite's affinity."""
     match = _SPELLED.match(" ".join(declared.lower().split()))
     oid = type_named(declared)
-    if match is None or oid is None or declared.strip().isdigit():
+    if match is None or oid is None or oid in _PSEUDO_OIDS or declared.strip().isdigit():
         return _by_affinity(declared), -1
     if match["array"] or match["first"] is None:
         # A bare `char` is one character long.

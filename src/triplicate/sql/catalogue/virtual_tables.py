@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import apsw
@@ -11,6 +12,7 @@ import apsw
 from triplicate.sql.catalogue.live_tables import LIVE_TABLES, LiveModule
 from triplicate.sql.catalogue.relations import TABLES, Catalogue, build
 from triplicate.sql.catalogue.schema_facts import read_facts
+from triplicate.sql.catalogue.system_tables import SYSTEM_OIDS, columns_of
 from triplicate.sql.core.interface import Row
 from triplicate.sql.storage.access_tables import access_rows, load_access_rights
 
@@ -99,38 +101,45 @@ class _Module:
     def Connect(self, connection: apsw.Connection, modulename: str, databasename: str, tablename: str, *args: Any) -> tuple[str, _Table]:
         # Views and triggers must not use these tables: plain SQLite could not read such a schema.
         connection.vtab_config(apsw.SQLITE_VTAB_DIRECTONLY)
-        columns = ", ".join(f'"{name}" {_DECLARED.get(kind, kind)}' for name, kind in columns_of(modulename))
-        return f"create table t({columns})", _Table(self._reader, modulename)
+        # The arguments of a table are its hidden columns in their order.
+        arguments = _SESSION_COLUMNS if modulename in SESSION_TABLES else ()
+        columns = [f'"{name}" {_DECLARED.get(kind, kind)}' for name, kind in columns_of(TABLES[modulename])]
+        declared = ", ".join([*columns, *(f'"{name}" hidden' for name in (*arguments, "tableoid"))])
+        return f"create table t({declared})", _Table(self._reader, modulename, len(columns), len(columns) + len(arguments))
 
     Create = Connect
 
 
 _DECLARED = {"char1": '"char"'}
-
-
-def columns_of(table: str) -> list[tuple[str, str]]:
-    """(name, type) of a catalogue table's columns."""
-    return [(parts[0], parts[1]) for parts in (column.split() for column in TABLES[table].split(","))]
+SESSION_TABLES = ("pg_roles", "pg_user")
+"""Tables that are given the names of the session, see `triplicate.sql.pg.rewrite.catalogue_queries`."""
+_SESSION_COLUMNS = ("of_session", "of_login")
 
 
 class _Table:
-    def __init__(self, reader: CatalogueReader, name: str) -> None:
+    """Args:
+    width: the number of its columns. oid_at: the position of `tableoid`, behind them and the table's arguments.
+    """
+
+    def __init__(self, reader: CatalogueReader, name: str, width: int, oid_at: int) -> None:
         self._reader = reader
         self._name = name
+        self._width = width
+        self._oid_at = oid_at
 
     def BestIndex(self, constraints: Sequence[tuple[int, int]], _orders: object) -> Any:
         used: list[Any] = []
         columns: list[str] = []
         for column, operator in constraints:
-            if operator == apsw.SQLITE_INDEX_CONSTRAINT_EQ and column >= 0:
-                used.append((len(columns), False))
+            if operator == apsw.SQLITE_INDEX_CONSTRAINT_EQ and 0 <= column < self._oid_at:
+                used.append((len(columns), column >= self._width))
                 columns.append(str(column))
             else:
                 used.append(None)
         return used, 0, ",".join(columns), False, _SCANNED_ROWS / 10 ** len(columns)
 
     def Open(self) -> _Cursor:
-        return _Cursor(self._reader, self._name)
+        return _Cursor(self._reader, self._name, self._width, self._oid_at)
 
     def Disconnect(self) -> None:
         """There is nothing to close."""
@@ -139,17 +148,24 @@ class _Table:
 
 
 class _Cursor:
-    def __init__(self, reader: CatalogueReader, name: str) -> None:
+    def __init__(self, reader: CatalogueReader, name: str, width: int, oid_at: int) -> None:
         self._reader = reader
         self._catalogue = reader.read()
         self._name = name
+        self._width = width
+        self._oid_at = oid_at
         self._rows: Iterator[Row] = iter(())
         self._row: Row | None = None
         self._number = 0
 
     def Filter(self, _number: int, columns: str | None, values: Sequence[Any] | None) -> None:
         numbers = [int(column) for column in columns.split(",")] if columns else []
-        self._rows = iter(self._reader.rows(self._catalogue, self._name, list(zip(numbers, values or (), strict=True))))
+        given = list(zip(numbers, values or (), strict=True))
+        session = [value for number, value in sorted(given, key=lambda one: one[0]) if number >= self._width]
+        rows = self._reader.rows(self._catalogue, self._name, [(number, value) for number, value in given if number < self._width])
+        self._rows = iter(rows)
+        if len(session) == len(_SESSION_COLUMNS):
+            self._rows = chain(self._rows, self._catalogue.roles.of_session(self._name, *session))
         self._number = 0
         self.Next()
 
@@ -161,7 +177,9 @@ class _Cursor:
 
     def Column(self, number: int) -> Any:
         assert self._row is not None, "SQLite reads columns of an existing row only"
-        return self._number if number < 0 else self._row[number]
+        if number == self._oid_at:
+            return SYSTEM_OIDS.get(self._name, 0)
+        return self._number if number < 0 else self._row[number] if number < self._width else None
 
     def Next(self) -> None:
         self._row = next(self._rows, None)

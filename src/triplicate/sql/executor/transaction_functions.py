@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Sequence
 from itertools import count
 
@@ -22,11 +21,8 @@ SERVER = f"PostgreSQL 15.0 (Triplicate; the SQL is that of SQLite {apsw.sqlite_l
 
 def _register_constants(connection: apsw.Connection) -> None:
     """Register functions that client libraries call when they connect, or return a connection to a pool."""
-    # A node keeps each database's file in a folder of the database's name.
-    name = os.path.basename(os.path.dirname(connection.db_filename("main") or ""))
     answers: dict[str, Value] = {
         "version": SERVER,
-        "current_database": name,
         "current_schema": "public",
         # There are no advisory locks.
         "pg_advisory_unlock_all": None,

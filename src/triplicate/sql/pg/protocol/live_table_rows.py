@@ -11,13 +11,15 @@ from triplicate.sql.catalogue.live_tables import rows_parameter
 from triplicate.sql.core.live_rows import LiveRequest, LiveRow
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.prepared_statements import Portal
+from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 
 
 class LiveTableRows:
     """Makes them by the rights of the current role, as they are when the statement begins."""
 
-    def __init__(self, state: ConnectionState) -> None:
+    def __init__(self, state: ConnectionState, settings: SettingCommands) -> None:
         self._state = state
+        self._settings = settings
 
     async def rows(self, portal: Portal) -> list[str]:
         """The parameters with the rows of a statement's live tables.
@@ -28,9 +30,12 @@ class LiveTableRows:
         state = self._state
         found: list[str] = []
         for use in portal.statement.plan.live:
-            source = state.database.activity.live_source(use.table)
-            request = LiveRequest(use.values(portal.parameters), state.session.roles.acting, state.session.access)
-            rows: Sequence[LiveRow] = await self._interruptible(source(request))
+            if use.table == "pg_settings":
+                rows: Sequence[LiveRow] = self._settings.setting_rows()
+            else:
+                source = state.database.activity.live_source(use.table)
+                request = LiveRequest(use.values(portal.parameters), state.session.roles.acting, state.session.access)
+                rows = await self._interruptible(source(request))
             found.append(await rows_parameter(rows, state.session.offload))
         return found
 

@@ -10,6 +10,7 @@ from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.live_table_rows import LiveTableRows
 from triplicate.sql.pg.protocol.plans import plan_as_of
 from triplicate.sql.pg.protocol.prepared_statements import Portal, check_shape, engine_parameters
+from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 from triplicate.sql.pg.syntax.as_of_clause import AsOfQuery
 
 
@@ -50,9 +51,9 @@ class _PastCursor:
 class PastQueries:
     """Starts the queries with AS OF of one connection."""
 
-    def __init__(self, state: ConnectionState) -> None:
+    def __init__(self, state: ConnectionState, settings: SettingCommands) -> None:
         self._state = state
-        self._live = LiveTableRows(state)
+        self._live = LiveTableRows(state, settings)
 
     async def start(self, portal: Portal, query: AsOfQuery) -> Cursor:
         """Start the query of a portal. It gets a plan for the tables of then, unless it has it, since its point is a constant.

@@ -62,8 +62,8 @@ class PortalRunner:
         self._truncate = TruncateCommand(state, transaction, settings, self)
         self._role_changes = RoleChangeCommand(state, transaction, settings)
         self._explain = ExplainCommand(state, transaction, settings, self)
-        self._live = LiveTableRows(state)
-        self._past = PastQueries(state)
+        self._live = LiveTableRows(state, settings)
+        self._past = PastQueries(state, settings)
         self._watch = StatementWatch(state)
 
     async def start(self, portal: Portal) -> None:

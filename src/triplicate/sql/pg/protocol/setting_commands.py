@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.interface import Database, Prepared, Session, StatementKind, TransactionStatus, Value
+from triplicate.sql.catalogue.system_tables import system_row
+from triplicate.sql.core.interface import Database, Prepared, Row, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import SetAccess, ShowParameter
 from triplicate.sql.pg.protocol.settings import AS_OF, READ_ONLY, REQUEST_ID, SessionSettings, duration_s
@@ -179,6 +180,14 @@ class SettingCommands:
             return [wire.data_row([self._setting(command.name)])]
         every = self._settings.all(is_leader=self._database.is_leader)
         return [wire.data_row([name.encode(), value.encode(), b""]) for name, value in every]
+
+    def setting_rows(self) -> list[Row]:
+        """The rows of pg_settings. Those of `role` and `session_authorization` are for `current_setting` in queries of the catalogue."""
+        rows: list[Row] = []
+        for name in [*(name for name, _ in self._settings.all(is_leader=self._database.is_leader)), *_ROLES]:
+            value = (self._setting(name) or b"").decode()
+            rows.append(system_row("pg_settings", name=name, setting=value, **self._settings.description(name, value)))
+        return rows
 
     async def _call(self, command: SessionCalls, parameters: Sequence[Value]) -> bytes:
         """Run calls of set_config and current_setting in their order. Returns the DataRow message of their results."""

@@ -10,9 +10,8 @@ import shlex
 from collections.abc import Mapping
 
 from triplicate.errors import SqlError
+from triplicate.sql.catalogue.catalogue_functions import CONSTANT_SETTINGS, UNUSED_SETTINGS
 from triplicate.sql.core import read_levels
-
-SERVER_VERSION = "15.0"
 
 REPORTED = (
     "server_version",
@@ -32,13 +31,8 @@ REPORTED = (
 """Parameters that ParameterStatus reports at the start and whenever they change."""
 
 _FIXED = {
-    "server_version": SERVER_VERSION,
-    "server_version_num": "150000",
-    "server_encoding": "UTF8",
-    "integer_datetimes": "on",
-    "standard_conforming_strings": "on",
+    **CONSTANT_SETTINGS,
     "is_superuser": "off",
-    "max_identifier_length": "63",
     "lc_collate": "C",
     "lc_ctype": "C",
     "ssl": "off",
@@ -61,6 +55,7 @@ _DEFAULTS = {
     "bytea_output": "hex",
     "row_security": "off",
     "jit": "off",
+    **UNUSED_SETTINGS,
     **read_levels.DEFAULTS,
 }
 _MUST_BE: Mapping[str, tuple[str, ...]] = {
@@ -258,6 +253,16 @@ class SessionSettings:
         """Every parameter and its value, by name."""
         names = {*_FIXED, *_DEFAULTS, *self._values, *self._local, "in_hot_standby", "transaction_read_only"}
         return [(name, self.get(name, is_leader=is_leader)) for name in sorted(names, key=str.lower)]
+
+    def description(self, name: str, value: str) -> dict[str, str]:
+        """The columns of pg_settings about a parameter and its value."""
+        default = _FIXED.get(name, _DEFAULTS.get(name))
+        is_set = name in self._values or name in self._local
+        source = "default" if not is_set else "session" if self._initial.get(name) != self._value(name) else "client"
+        kind = "bool" if value in _BOOLEANS.values() else "integer" if name in _TIMEOUTS or value.isdigit() else "string"
+        context = "user" if default is None or name in _DEFAULTS else "internal"
+        initial = self._initial.get(name, value if default is None else default)
+        return {"context": context, "vartype": kind, "source": source, "boot_val": default or "", "reset_val": initial}
 
     def reported(self, *, is_leader: bool) -> dict[str, str]:
         """The parameters that ParameterStatus reports, with their values."""

@@ -13,35 +13,36 @@ from dataclasses import dataclass
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.live_tables import LIVE_TABLES
 from triplicate.sql.catalogue.relations import TABLES
-from triplicate.sql.core.lexer import Statement, Token, quote_string, string_value, tokenize
+from triplicate.sql.catalogue.virtual_tables import SESSION_TABLES
+from triplicate.sql.core.lexer import Statement, Token, quote_string, tokenize
 from triplicate.sql.core.session_roles import SessionName
+from triplicate.sql.pg.analysis.calls import AGGREGATES, FUNCTIONS
 from triplicate.sql.pg.rewrite.catalogue_names import result_names
-from triplicate.sql.pg.rewrite.catalogue_types import parameter_oids, result_oids
+from triplicate.sql.pg.rewrite.catalogue_types import OBJECT_TYPES, parameter_oids, result_oids, select_items
 from triplicate.sql.pg.rewrite.live_uses import LiveUse, live_uses
-from triplicate.sql.pg.rewrite.mutable_token import MutableToken, closing, names_a_table, type_at
+from triplicate.sql.pg.rewrite.mutable_token import MutableToken, arguments_of, closing, names_a_table, tokens_of, type_at
+from triplicate.sql.pg.rewrite.set_functions import FROM_ENDS, lateral_inlined, named_values, unnested
 from triplicate.sql.pg.syntax.missing_constructs import refuse_missing
 
 _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information_schema.")} | {
     "TO_REGCLASS", "TO_REGTYPE", "FORMAT_TYPE", "PG_GET_EXPR", "PG_GET_CONSTRAINTDEF", "PG_GET_INDEXDEF", "PG_TABLE_IS_VISIBLE",
     "PG_TYPE_IS_VISIBLE", "CURRENT_SCHEMAS", "OBJ_DESCRIPTION", "COL_DESCRIPTION", "HAS_TABLE_PRIVILEGE", "HAS_SCHEMA_PRIVILEGE",
     "HAS_DATABASE_PRIVILEGE", "HAS_COLUMN_PRIVILEGE", "HAS_ANY_COLUMN_PRIVILEGE", "PG_HAS_ROLE",
-    "PG_GET_USERBYID", "PG_GET_SERIAL_SEQUENCE", "REGCLASS", "REGTYPE", "REGNAMESPACE", "INFORMATION_SCHEMA",
-    "PG_PROC", "PG_STAT_USER_TABLES", "PG_TABLES", "PG_VIEWS", "PG_INDEXES", "PG_ROLES", "PG_USER", "PG_EXTENSION", "PG_TRIGGER",
-    "PG_CAST", "PG_OPERATOR", "PG_CURSORS", "PG_LOCKS", "PG_STAT_ACTIVITY", "PG_SETTINGS", "PG_POLICY", "PG_AUTHID", "PG_FOREIGN_TABLE",
+    "PG_GET_USERBYID", "PG_GET_SERIAL_SEQUENCE", "INFORMATION_SCHEMA",
+    "PG_GET_VIEWDEF", "PG_GET_TRIGGERDEF", "PG_TABLE_SIZE", "PG_RELATION_SIZE", "PG_INDEXES_SIZE", "PG_TOTAL_RELATION_SIZE",
+    "PG_DATABASE_SIZE", "PG_SIZE_PRETTY", *OBJECT_TYPES, "PG_STAT_USER_TABLES", "PG_AUTHID", "PG_SHADOW",
 }  # fmt: skip
 """Words that identify such a query. They include tables that do not exist here, so that the error contains their names."""
 _MAY_ASK = re.compile(rf"\b(?:{'|'.join(sorted(_TRIGGERS))})\b", re.IGNORECASE)
 _PIECES = ("pg_", "triplicate_", "reg", "_schema", "format_type", "_description", "has_")
 """Each trigger contains one of these."""
-_OBJECTS = {"REGCLASS": "regclass", "REGTYPE": "regtype", "REGNAMESPACE": "regnamespace"}
 _INTEGERS = {"OID", "INT", "INTEGER", "INT2", "INT4", "INT8", "BIGINT", "SMALLINT", "XID"}
 _TEXTS = {"TEXT", "VARCHAR", "NAME", "CHARACTER VARYING", "CHAR", "BPCHAR", "UNKNOWN"}
 _NO_FUNCTIONS = {
     "AND", "OR", "NOT", "IN", "ANY", "ALL", "SOME", "SELECT", "WHERE", "ON", "THEN", "ELSE", "WHEN", "CASE", "AS", "BY", "FROM", "JOIN",
     "USING", "VALUES", "HAVING", "LIKE", "BETWEEN", "IS", "UNION", "LIMIT", "DISTINCT",
 }  # fmt: skip
-_FROM_ENDS = {"WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "WINDOW", ";"}
-_OPERAND_ENDS = _FROM_ENDS | {"AND", "OR", "ESCAPE", "IS", "THEN", "ELSE", "END", "WHEN", "AS", "ASC", "DESC"}
+_OPERAND_ENDS = FROM_ENDS | {"AND", "OR", "ESCAPE", "IS", "THEN", "ELSE", "END", "WHEN", "AS", "ASC", "DESC"}
 _AFTER_TABLE = {
     "WHERE",
     "GROUP",
@@ -77,6 +78,7 @@ _PRIVILEGE_FUNCTIONS = {
     "PG_HAS_ROLE": (3, (0, 1)),
 }
 """Maps such a function to the number of its arguments, and to those that are roles. Without the first it answers for the current user."""
+_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim", "BOTH": "trim"}
 _SUPPLIED = "supplied"
 """Kind of the tokens that stand for the names of a session."""
 
@@ -116,7 +118,7 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
         return None
     refuse_missing(tokens)
     parts = _without_schemas(_plain_operators([_plain(token) for token in tokens]))
-    parts = _with_subscripts(parts)
+    parts = _trimmed(_with_subscripts(parts))
     _refuse_other_tables(parts)
     names = result_names(parts)
     parts, users = _session_names(_privilege_roles(parts))
@@ -125,23 +127,19 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
     for use in live:
         parameters |= use.parameter_oids
     columns = result_oids(parts)
-    parts = _arrays(parts)
-    parts = _casts(parts)
+    parts = _arrays(lateral_inlined(parts))
+    parts = _shown_names(_casts(parts))
     parts = _subscripts(parts)
     parts = _quantified(parts)
-    parts = _unnested(parts)
+    parts = unnested(parts)
     parts = _patterns(_expressions(parts))
-    parts = _named_values(parts)
+    parts = _called_as_ours(named_values(parts))
     return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns, names, users, live)
 
 
 def _plain(token: Token) -> MutableToken:
     """A token of the client, with a string as SQLite writes it."""
     return MutableToken(token.kind, token.text if token.is_plain else quote_string(token.string()))
-
-
-def _tokens(text: str) -> list[MutableToken]:
-    return [MutableToken(token.kind, token.text) for token in tokenize(text)]
 
 
 def _opening(parts: Sequence[MutableToken], end: int) -> int:
@@ -190,6 +188,21 @@ def _plain_operators(parts: list[MutableToken]) -> list[MutableToken]:
             rewritten.append(parts[index])
             index += 1
     return rewritten
+
+
+def _trimmed(parts: list[MutableToken]) -> list[MutableToken]:
+    """Replace ``trim(trailing x from y)`` by ``rtrim(y, x)``."""
+    index = 0
+    while index + 2 < len(parts):
+        function = _TRIMS.get(parts[index + 2].upper)
+        if parts[index].upper == "TRIM" and parts[index + 1].text == "(" and function is not None:
+            end = closing(parts, index + 1)
+            inside = parts[index + 3 : end]
+            at = next((place for place, part in enumerate(inside) if part.upper == "FROM"), 0)
+            characters = [*tokens_of(","), *inside[:at]] if at else []
+            parts = [*parts[:index], *tokens_of(f"{function}("), *inside[at + 1 :], *characters, *parts[end:]]
+        index += 1
+    return parts
 
 
 def _without_schemas(parts: list[MutableToken]) -> list[MutableToken]:
@@ -256,12 +269,12 @@ def _privilege_roles(parts: list[MutableToken]) -> list[MutableToken]:
         if parts[index].text != "(" or function not in _PRIVILEGE_FUNCTIONS:
             continue
         count, roles = _PRIVILEGE_FUNCTIONS[function]
-        arguments = _arguments(parts, index)
+        arguments = arguments_of(parts, index)
         if len(arguments) == count - 1:
             arguments.insert(0, [])
         for number in roles:
             if number < len(arguments) and arguments[number]:
-                arguments[number] = [*_tokens("pg_role_named("), *arguments[number], *names, *_tokens(")")]
+                arguments[number] = [*tokens_of("pg_role_named("), *arguments[number], *names, *tokens_of(")")]
         if not arguments[0]:
             arguments[0] = [MutableToken(_SUPPLIED, SessionName.ACTING.name)]
         inside = [token for argument in arguments for token in (MutableToken("operator", ","), *argument)][1:]
@@ -270,7 +283,7 @@ def _privilege_roles(parts: list[MutableToken]) -> list[MutableToken]:
 
 
 def _session_names(parts: list[MutableToken]) -> tuple[list[MutableToken], tuple[SessionName, ...]]:
-    """Replace ``current_user`` and its kin, and what `_privilege_roles` supplies, by parameters."""
+    """Replace ``current_user`` and its kin, and what `_privilege_roles` supplies, by parameters. Give the names to tables of roles."""
     numbers = [int(part.text[1:]) for part in parts if part.kind == "parameter" and part.text[1:].isdigit()]
     first, users, rewritten = max(numbers, default=0) + 1, list[SessionName](), list[MutableToken]()
 
@@ -286,6 +299,9 @@ def _session_names(parts: list[MutableToken]) -> tuple[list[MutableToken], tuple
             rewritten.append(marker(SessionName[part.text]))
         elif part.kind == "word" and part.upper in _SESSION_NAMES and not opens and before != "." and parts[index - 1].upper != "AS":
             rewritten.append(marker(_SESSION_NAMES[part.upper]))
+        elif part.text.lower() in SESSION_TABLES and not opens and names_a_table(parts, index):
+            names = [marker(SessionName.SESSION), *tokens_of(","), marker(SessionName.LOGGED_IN)]
+            rewritten += [part, *tokens_of("("), *names, *tokens_of(")")]
         else:
             rewritten.append(part)
     return rewritten, tuple(users)
@@ -297,11 +313,11 @@ def _arrays(parts: list[MutableToken]) -> list[MutableToken]:
     while index + 1 < len(parts):
         if parts[index].upper == "ARRAY" and parts[index + 1].text == "[":
             end = closing(parts, index + 1)
-            parts = [*parts[:index], *_tokens("pg_array("), *parts[index + 2 : end], *_tokens(")"), *parts[end + 1 :]]
+            parts = [*parts[:index], *tokens_of("pg_array("), *parts[index + 2 : end], *tokens_of(")"), *parts[end + 1 :]]
         elif parts[index].upper == "ARRAY" and parts[index + 1].text == "(":
             end = closing(parts, index + 1)
             query = parts[index + 2 : end]
-            whole = [*_tokens('(WITH "_a"("v") AS ('), *query, *_tokens(') SELECT pg_array_of("v") FROM "_a")')]
+            whole = [*tokens_of('(WITH "_a"("v") AS ('), *query, *tokens_of(') SELECT pg_array_of("v") FROM "_a")')]
             parts = [*parts[:index], *whole, *parts[end + 1 :]]
         index += 1
     return parts
@@ -332,20 +348,58 @@ def _casts(parts: list[MutableToken]) -> list[MutableToken]:
 
 
 def _cast(operand: list[MutableToken], name: str) -> list[MutableToken]:
-    if name in _OBJECTS:
-        return [MutableToken("word", f"pg_cast_{_OBJECTS[name]}"), *_tokens("("), *operand, *_tokens(")")]
+    if name in OBJECT_TYPES:
+        return [MutableToken("word", f"pg_cast_{name.lower()}"), *tokens_of("("), *operand, *tokens_of(")")]
+    first = next((part for part in operand if part.text != "("), operand[0])
+    if operand[0].text == "(" and first.text.startswith("pg_cast_") and closing(operand, 0) == len(operand) - 1:
+        return _cast(operand[1:-1], name)
     of_object = operand[0].text.removeprefix("pg_cast_") if operand[0].text.startswith("pg_cast_") else ""
     if name in _TEXTS:
         if of_object:
-            return [MutableToken("word", f"pg_{of_object}_text"), *_tokens("("), *operand, *_tokens(")")]
-        return [*_tokens("CAST("), *operand, *_tokens("AS TEXT)")]
+            return [MutableToken("word", f"pg_{of_object}_text"), *tokens_of("("), *operand, *tokens_of(")")]
+        return [*tokens_of("CAST("), *operand, *tokens_of("AS TEXT)")]
     if name in _INTEGERS:
-        return [*_tokens("CAST("), *operand, *_tokens("AS INTEGER)")]
+        return [*tokens_of("CAST("), *operand, *tokens_of("AS INTEGER)")]
     if name.endswith("[]"):
         return operand
     if name in ("BOOL", "BOOLEAN"):
-        return [*_tokens("("), *operand, *_tokens(")")]
+        return [*tokens_of("("), *operand, *tokens_of(")")]
     raise SqlError("0A000", f"a cast to {name.lower()} is not available in a query of the catalogue")
+
+
+def _called_as_ours(parts: list[MutableToken]) -> list[MutableToken]:
+    """Call the functions that SQLite has under another name, or not at all, as users' statements call them."""
+    for index, part in enumerate(parts[:-1]):
+        signature = FUNCTIONS.get(part.text.lower()) if part.kind == "word" and parts[index + 1].text == "(" else None
+        if signature is not None and signature.sqlite and part.text.lower() not in AGGREGATES:
+            parts[index] = MutableToken("word", signature.sqlite)
+    return parts
+
+
+def _shown_names(parts: list[MutableToken]) -> list[MutableToken]:
+    """The names of the objects for results that are a cast to a type of objects, which are oids in expressions."""
+    depth, index = 0, 0
+    while index < len(parts):
+        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
+        if depth == 0 and parts[index].upper == "SELECT":
+            items = [_with_shown_name(item) for item in select_items(parts, index)]
+            listed = [token for item in items for token in (MutableToken("operator", ","), *item)][1:]
+            start = index + 1 + (index + 1 < len(parts) and parts[index + 1].upper in ("DISTINCT", "ALL"))
+            length = sum(map(len, select_items(parts, index))) + len(items) - 1
+            parts = [*parts[:start], *listed, *parts[start + length :]]
+            index = start + len(listed) - 1
+        index += 1
+    return parts
+
+
+def _with_shown_name(item: list[MutableToken]) -> list[MutableToken]:
+    if len(item) < 3 or not item[0].text.startswith("pg_cast_") or item[1].text != "(":
+        return item
+    end = closing(item, 1) + 1
+    kind = item[0].text.removeprefix("pg_cast_")
+    behind = item[end:]
+    is_whole = not behind or behind[0].upper == "AS" or (len(behind) == 1 and behind[0].kind in ("word", "quoted"))
+    return [MutableToken("word", f"pg_{kind}_text"), *tokens_of("("), *item[:end], *tokens_of(")"), *behind] if is_whole else item
 
 
 def _with_subscripts(parts: list[MutableToken]) -> list[MutableToken]:
@@ -372,7 +426,13 @@ def _subscripts(parts: list[MutableToken]) -> list[MutableToken]:
             start, end = _operand_start(parts, index - 1), closing(parts, index)
             if any(part.text[0] == ":" and part.text != "::" for part in parts[index + 1 : end]):
                 raise SqlError("0A000", "slices of arrays are not available in a query of the catalogue")
-            item = [*_tokens("pg_array_item("), *parts[start:index], *_tokens(","), *_subscripts(parts[index + 1 : end]), *_tokens(")")]
+            item = [
+                *tokens_of("pg_array_item("),
+                *parts[start:index],
+                *tokens_of(","),
+                *_subscripts(parts[index + 1 : end]),
+                *tokens_of(")"),
+            ]
             parts = [*parts[:start], *item, *parts[end + 1 :]]
             index = start + len(item)
         index += 1
@@ -389,12 +449,12 @@ def _quantified(parts: list[MutableToken]) -> list[MutableToken]:
             start, end = _operand_start(parts, index - 2), closing(parts, index + 1)
             if (operator, word == "ALL") not in (("=", False), ("<>", True), ("!=", True)):
                 raise SqlError("0A000", f"{operator} {word} (…) is not available in a query of the catalogue")
-            negation = _tokens("NOT") if word == "ALL" else []
+            negation = tokens_of("NOT") if word == "ALL" else []
             operand, inside = parts[start : index - 1], parts[index + 2 : end]
             if inside and inside[0].upper in ("SELECT", "WITH"):
-                replacement = [*operand, *negation, *_tokens("IN ("), *inside, *_tokens(")")]
+                replacement = [*operand, *negation, *tokens_of("IN ("), *inside, *tokens_of(")")]
             else:
-                replacement = [*negation, *_tokens("pg_array_has("), *inside, *_tokens(","), *operand, *_tokens(")")]
+                replacement = [*negation, *tokens_of("pg_array_has("), *inside, *tokens_of(","), *operand, *tokens_of(")")]
             parts = [*parts[:start], *replacement, *parts[end + 1 :]]
             index = start
         index += 1
@@ -414,40 +474,29 @@ def _patterns(parts: list[MutableToken]) -> list[MutableToken]:
                 next_index = _operand_end(parts, end + 1)
                 escape = parts[end + 1 : next_index]
             if word == "LIKE":
-                replacement = [*_tokens("GLOB triplicate_glob("), *pattern, *_tokens(","), *escape, *_tokens(")")]
+                replacement = [*tokens_of("GLOB triplicate_glob("), *pattern, *tokens_of(","), *escape, *tokens_of(")")]
             else:
-                replacement = [*_tokens("LIKE ("), *pattern, *_tokens(") ESCAPE"), *escape]
+                replacement = [*tokens_of("LIKE ("), *pattern, *tokens_of(") ESCAPE"), *escape]
             parts = [*parts[:index], *replacement, *parts[next_index:]]
             index += len(replacement)
         index += 1
     return parts
 
 
-_EXPRESSION = re.compile(r"\^(?:\((?P<whole>[\w.*$]*)\)\$|(?P<exact>[\w]*)\$|(?P<start>\w*))")
-"""The regular expressions that psql writes for its patterns: ``^(name.*)$`` and ``^pg_``."""
-
-
 def _expressions(parts: list[MutableToken]) -> list[MutableToken]:
-    """Replace ``~`` and ``!~`` with one of psql's expressions by GLOB. No other expression is evaluated. Raises SqlError 0A000."""
-    rewritten: list[MutableToken] = []
-    for index, part in enumerate(parts):
-        if rewritten and index and parts[index - 1].text in ("~", "!~"):
-            continue
-        if part.text not in ("~", "!~") or part.kind != "operator":
-            rewritten.append(part)
-            continue
-        operand = parts[index + 1] if index + 1 < len(parts) else None
-        found = _EXPRESSION.fullmatch(string_value(operand.text)) if operand is not None and operand.kind == "string" else None
-        if found is None:
-            raise SqlError("0A000", "this regular expression is not available in a query of the catalogue", hint="Use LIKE.")
-        rewritten += [*(_tokens("NOT") if part.text == "!~" else []), *_tokens("GLOB"), MutableToken("string", quote_string(_glob(found)))]
-    return rewritten
-
-
-def _glob(found: re.Match[str]) -> str:
-    if found["whole"] is not None:
-        return found["whole"].replace(".*", "*").replace(".", "?")
-    return found["exact"] if found["exact"] is not None else f"{found['start']}*"
+    """Replace ``~`` and its kin by a call of the function that users' statements call."""
+    index = 1
+    while index + 1 < len(parts):
+        operator = parts[index].text
+        if parts[index].kind == "operator" and operator in ("~", "~*", "!~", "!~*"):
+            start, end = _operand_start(parts, index - 1), _operand_end(parts, index + 1)
+            call = tokens_of("NOT triplicate_matches(" if operator[0] == "!" else "triplicate_matches(")
+            case = tokens_of(f", {int(operator[-1] == '*')})")
+            whole = [*call, *parts[start:index], *tokens_of(","), *parts[index + 1 : end], *case]
+            parts = [*parts[:start], *whole, *parts[end:]]
+            index = start + len(whole)
+        index += 1
+    return parts
 
 
 def _operand_end(parts: Sequence[MutableToken], start: int) -> int:
@@ -459,125 +508,3 @@ def _operand_end(parts: Sequence[MutableToken], start: int) -> int:
             return index
         depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
     return len(parts)
-
-
-# Set-returning functions.
-
-
-def _unnested(parts: list[MutableToken]) -> list[MutableToken]:
-    """Replace ``unnest`` and ``generate_subscripts`` in a select list, and ``unnest`` in FROM, by ``pg_unnest`` in FROM."""
-    index = 0
-    while index + 1 < len(parts):
-        if parts[index].upper in ("UNNEST", "GENERATE_SUBSCRIPTS") and parts[index + 1].text == "(":
-            select, in_from = _clause_of(parts, index)
-            parts = _unnest_in_from(parts, index) if in_from else _unnest_in_list(parts, select)
-        index += 1
-    return parts
-
-
-def _clause_of(parts: Sequence[MutableToken], index: int) -> tuple[int, bool]:
-    """(the index of the SELECT that contains a token, whether the token follows its FROM)."""
-    depth, in_from = 0, False
-    for at in range(index - 1, -1, -1):
-        depth += (parts[at].text in (")", "]")) - (parts[at].text in ("(", "["))
-        if depth < 0:
-            raise SqlError("0A000", "unnest() is available in a select list and in FROM only")
-        if depth == 0 and parts[at].upper == "FROM":
-            in_from = True
-        if depth == 0 and parts[at].upper == "SELECT":
-            return at, in_from
-    raise SqlError("0A000", "unnest() is available in a select list and in FROM only")
-
-
-def _arguments(parts: Sequence[MutableToken], opening: int) -> list[list[MutableToken]]:
-    arguments: list[list[MutableToken]] = [[]]
-    depth = 0
-    for part in parts[opening + 1 : closing(parts, opening)]:
-        depth += (part.text in ("(", "[")) - (part.text in (")", "]"))
-        if depth == 0 and part.text == ",":
-            arguments.append([])
-        else:
-            arguments[-1].append(part)
-    return arguments
-
-
-def _unnest_in_list(parts: list[MutableToken], select: int) -> list[MutableToken]:
-    arrays: list[list[MutableToken]] = []
-    rewritten: list[MutableToken] = list(parts[: select + 1])
-    index, depth = select + 1, 0
-    while index < len(parts) and not (depth == 0 and parts[index].upper == "FROM") and depth >= 0:
-        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
-        word = parts[index].upper
-        if depth == 0 and word in ("UNNEST", "GENERATE_SUBSCRIPTS") and parts[index + 1].text == "(":
-            array = _arguments(parts, index + 1)[0]
-            number = next((at for at, other in enumerate(arrays) if _text(other) == _text(array)), None)
-            if number is None:
-                number = len(arrays)
-                arrays.append(array)
-            rewritten += _tokens(f'"_u".value{number + 1}' if word == "UNNEST" else '"_u".subscript')
-            index = closing(parts, index + 1) + 1
-            continue
-        rewritten.append(parts[index])
-        index += 1
-    call = _tokens("pg_unnest(")
-    for array in arrays:
-        call += [*array, *_tokens(",")]
-    call = [*call[:-1], *_tokens(') AS "_u"')]
-    if index >= len(parts) or parts[index].upper != "FROM":
-        return [*rewritten, *_tokens("FROM"), *call, *parts[index:]]
-    end = _from_end(parts, index)
-    return [*rewritten, *parts[index:end], *_tokens(","), *call, *parts[end:]]
-
-
-def _from_end(parts: Sequence[MutableToken], start: int) -> int:
-    depth = 0
-    for index in range(start, len(parts)):
-        if depth == 0 and (parts[index].upper in _FROM_ENDS or parts[index].text == ")"):
-            return index
-        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
-    return len(parts)
-
-
-def _unnest_in_from(parts: list[MutableToken], index: int) -> list[MutableToken]:
-    end = closing(parts, index + 1) + 1
-    call = [*_tokens("pg_unnest"), *parts[index + 1 : end]]
-    has_ordinality = [part.upper for part in parts[end : end + 2]] == ["WITH", "ORDINALITY"]
-    end += 2 if has_ordinality else 0
-    end += end < len(parts) and parts[end].upper == "AS"
-    alias = parts[end] if end < len(parts) and parts[end].kind in ("word", "quoted") else None
-    if alias is None or end + 1 >= len(parts) or parts[end + 1].text != "(":
-        raise SqlError("0A000", "unnest() in FROM requires names for its columns: unnest(x) AS t(a)")
-    names = [part.text.strip('"').lower() for argument in _arguments(parts, end + 1) for part in argument]
-    after = closing(parts, end + 1) + 1
-    columns = [f"value{number + 1}" for number in range(len(names))]
-    if has_ordinality and names:
-        columns[-1] = "ordinality"
-    renamed = dict(zip(names, columns, strict=True))
-    shown = {number for number in range(len(parts)) if parts[number].text.strip('"').lower() in renamed}
-    rewritten = [
-        MutableToken("word", renamed[part.text.strip('"').lower()]) if number in shown else part for number, part in enumerate(parts)
-    ]
-    return [*rewritten[:index], *call, *_tokens("AS"), alias, *rewritten[after:]]
-
-
-def _named_values(parts: list[MutableToken]) -> list[MutableToken]:
-    """Rewrite ``(VALUES …) AS t(a, b)``, because SQLite accepts no column names after the alias."""
-    index = 0
-    while index + 1 < len(parts):
-        if parts[index].text == "(" and parts[index + 1].upper == "VALUES":
-            end = closing(parts, index)
-            alias = end + 1 + (end + 1 < len(parts) and parts[end + 1].upper == "AS")
-            if alias + 1 < len(parts) and parts[alias].kind in ("word", "quoted") and parts[alias + 1].text == "(":
-                names = [argument[0] for argument in _arguments(parts, alias + 1) if argument]
-                replacement = _tokens("(SELECT")
-                for number, name in enumerate(names, start=1):
-                    replacement += [*_tokens(f"{',' if number > 1 else ''} column{number} AS"), name]
-                replacement += [*_tokens("FROM"), *parts[index : end + 1], *_tokens(")"), parts[alias]]
-                parts = [*parts[:index], *replacement, *parts[closing(parts, alias + 1) + 1 :]]
-                index += len(replacement)
-        index += 1
-    return parts
-
-
-def _text(parts: Sequence[MutableToken]) -> str:
-    return " ".join(part.text for part in parts)

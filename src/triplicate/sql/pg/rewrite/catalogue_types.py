@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from triplicate.errors import SqlError
 from triplicate.sql.catalogue.relations import TABLES
 from triplicate.sql.catalogue.type_names import TYPES, type_named
 from triplicate.sql.core.interface import Column
@@ -27,7 +28,7 @@ CHAR1, NAME, INT2VECTOR, INT2_ARRAY, TEXT_ARRAY = 18, 19, 22, 1005, 1009
 _KINDS = {
     "oid": types.OID, "name": NAME, "integer": types.INT8, "bigint": types.INT8, "boolean": types.BOOL, "char1": CHAR1,
     "text": types.TEXT, "real": types.FLOAT8, "int2vector": INT2VECTOR, "int2[]": INT2_ARRAY, "text[]": TEXT_ARRAY,
-    "timestamptz": types.TIMESTAMPTZ, "jsonb": types.JSONB,
+    "timestamptz": types.TIMESTAMPTZ, "jsonb": types.JSONB, "regproc": types.TEXT, "oidvector": 30, "oid[]": 1028,
 }  # fmt: skip
 COLUMNS = {
     column.split()[0]: _KINDS[column.split()[1]]
@@ -39,21 +40,34 @@ COLUMNS = {
 
 
 def column_oid(column: Column) -> int | None:
-    """The type of a result's column that is a column of a table; None for an expression."""
+    """The type of a result's column that is a column of a table; None for an expression.
+
+    Raises:
+        SqlError: 42703 for the number of a row, which SQLite also calls oid where a table has no such column.
+    """
     if column.table in TABLES and column.origin is not None:
-        return COLUMNS[column.origin]
+        if column.origin.lower() == "rowid":
+            raise SqlError("42703", f'column "oid" of "{column.table}" does not exist')
+        return types.OID if column.origin == "tableoid" else COLUMNS[column.origin]
     return types.oid_of_declared(column.declared_type) if column.declared_type else None
 
 
+_NAMED_OBJECTS = frozenset(("REGPROC", "REGPROCEDURE", "REGOPER", "REGOPERATOR", "REGCONFIG", "REGDICTIONARY"))
+"""Types of objects that are names here, because the catalogue does not list the objects."""
+OBJECT_TYPES = frozenset(("REGCLASS", "REGTYPE", "REGNAMESPACE", "REGROLE")) | _NAMED_OBJECTS
 _BOOL_CALLS = {
     "PG_TABLE_IS_VISIBLE", "PG_TYPE_IS_VISIBLE", "PG_COLLATION_IS_VISIBLE", "BOOL_AND", "BOOL_OR", "EVERY", "HAS_TABLE_PRIVILEGE",
     "HAS_SCHEMA_PRIVILEGE", "HAS_DATABASE_PRIVILEGE", "HAS_COLUMN_PRIVILEGE", "HAS_ANY_COLUMN_PRIVILEGE", "PG_HAS_ROLE", "EXISTS",
-    "PG_IS_IN_RECOVERY",
+    "PG_IS_IN_RECOVERY", "PG_RELATION_IS_PUBLISHABLE", *(f"PG_{kind}_IS_VISIBLE" for kind in (
+        "CONVERSION", "FUNCTION", "OPCLASS", "OPERATOR", "OPFAMILY", "STATISTICS_OBJ", "TS_CONFIG", "TS_DICT", "TS_PARSER", "TS_TEMPLATE")),
 }  # fmt: skip
 _OID_CALLS = {"TO_REGCLASS", "TO_REGTYPE"}
-_INT_CALLS = {"COUNT", "GENERATE_SUBSCRIPTS", "ROW_NUMBER", "LENGTH"}
+_INT_CALLS = {
+    "COUNT", "GENERATE_SUBSCRIPTS", "ROW_NUMBER", "LENGTH", "PG_TABLE_SIZE", "PG_RELATION_SIZE", "PG_INDEXES_SIZE",
+    "PG_TOTAL_RELATION_SIZE", "PG_DATABASE_SIZE", "PG_TABLESPACE_SIZE", "ARRAY_UPPER", "ARRAY_LENGTH", "PG_CHAR_TO_ENCODING",
+}  # fmt: skip
 _SAME_CALLS = {"MIN", "MAX", "COALESCE", "UNNEST", "NULLIF"}
-_BOOL_WORDS = {"=", "<>", "!=", "<", ">", "<=", ">=", "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "~", "!~"}
+_BOOL_WORDS = {"=", "<>", "!=", "<", ">", "<=", ">=", "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "~", "!~", "~*", "!~*"}
 _LIST_ENDS = {"FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "HAVING"}
 _DEEPEST = 12
 SomeToken = TypeVar("SomeToken", bound=CatalogueToken)
@@ -88,7 +102,7 @@ def _type_at(parts: Sequence[CatalogueToken], start: int) -> int | None:
         at += 1
     is_array = at + 1 < len(parts) and parts[at].text == "[" and parts[at + 1].text == "]"
     name = " ".join(words)
-    if name.upper() in ("REGCLASS", "REGTYPE", "REGNAMESPACE"):
+    if name.upper() in OBJECT_TYPES:
         return types.TEXT  # The parameter is a name.
     return type_named(name + ("[]" if is_array else ""))
 
@@ -177,7 +191,7 @@ def _expression(item: Sequence[CatalogueToken], named: _Named, depth: int) -> in
         return types.TEXT
     if "::" in [part.text for part in top]:
         operator = max(index for index, part in enumerate(item) if part.text == "::")
-        return _cast_oid(item, operator + 1)
+        return _cast_oid(item, operator + 1, depth)
     return _operand(item, named, depth)
 
 
@@ -205,7 +219,7 @@ def _call(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | No
     inside = item[2:-1]
     if name == "CAST":
         as_index = max((index for index, part in enumerate(inside) if part.upper == "AS"), default=0)
-        return _cast_oid(inside, as_index + 1)
+        return _cast_oid(inside, as_index + 1, depth)
     if name in _BOOL_CALLS:
         return types.BOOL
     if name in _OID_CALLS:
@@ -246,10 +260,11 @@ def _array_of(element: int | None) -> int:
     return TEXT_ARRAY if facts is None or element in (NAME, CHAR1) or not facts.array else facts.array
 
 
-def _cast_oid(parts: Sequence[CatalogueToken], start: int) -> int | None:
+def _cast_oid(parts: Sequence[CatalogueToken], start: int, depth: int) -> int | None:
+    """The type of a cast. One to a type of objects is an oid in expressions, and the object's name as a result."""
     oid = _type_at(parts, start)
     word = parts[start].upper if start < len(parts) else ""
-    return types.OID if word in ("REGCLASS", "REGTYPE", "REGNAMESPACE") else oid
+    return oid if word not in OBJECT_TYPES else types.TEXT if depth == 0 or word in _NAMED_OBJECTS else types.OID
 
 
 def _case(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:

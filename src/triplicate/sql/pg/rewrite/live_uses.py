@@ -49,6 +49,8 @@ class LiveUse:
 def live_uses(parts: Sequence[MutableToken], users: int) -> tuple[list[MutableToken], tuple[LiveUse, ...]]:
     """(the tokens with a parameter for the rows of each use, the uses in the order of their parameters).
 
+    `current_setting` gets the rows of pg_settings.
+
     Args:
         users: the number of the parameters that the session supplies already. They have the highest numbers.
 
@@ -58,12 +60,23 @@ def live_uses(parts: Sequence[MutableToken], users: int) -> tuple[list[MutableTo
     first = max((int(part.text[1:]) for part in parts if part.kind == "parameter" and part.text[1:].isdigit()), default=0) + 1
     found: list[LiveUse] = []
     rewritten: list[MutableToken] = []
+
+    def rows_of(use: LiveUse) -> MutableToken:
+        if use not in found:
+            found.append(use)
+        return MutableToken("parameter", f"${first + found.index(use)}")
+
     index = 0
     while index < len(parts):
         part = parts[index]
         rewritten.append(part)
         name = part.text.strip('"').lower()
         index += 1
+        if part.upper == "CURRENT_SETTING" and index < len(parts) and parts[index].text == "(":
+            rewritten[-1] = MutableToken("word", "pg_setting")
+            rewritten += [MutableToken("operator", "("), rows_of(LiveUse("pg_settings")), MutableToken("operator", ",")]
+            index += 1
+            continue
         if part.kind not in ("word", "quoted") or name not in LIVE_TABLES or not names_a_table(parts, index - 1):
             continue
         arguments: tuple[Value | ClientParameter, ...] = ()
@@ -72,10 +85,7 @@ def live_uses(parts: Sequence[MutableToken], users: int) -> tuple[list[MutableTo
             arguments = _arguments(name, parts[index + 1 : end])
             index = end + 1
         use = LiveUse(name, _checked(name, arguments))
-        if use not in found:
-            found.append(use)
-        number = first + found.index(use)
-        rewritten += [MutableToken("operator", "("), MutableToken("parameter", f"${number}"), MutableToken("operator", ")")]
+        rewritten += [MutableToken("operator", "("), rows_of(use), MutableToken("operator", ")")]
     return rewritten, tuple(found)
 
 

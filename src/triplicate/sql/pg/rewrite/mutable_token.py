@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.lexer import tokenize
 
 _NO_TABLES_FOLLOW = {"SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "ON", "USING", "WITH", "VALUES", "BY"}
 
@@ -28,6 +29,23 @@ def closing(parts: Sequence[MutableToken], opening: int) -> int:
         if depth == 0:
             return index
     raise SqlError("42601", "syntax error: a bracket is not closed")
+
+
+def tokens_of(text: str) -> list[MutableToken]:
+    return [MutableToken(token.kind, token.text) for token in tokenize(text)]
+
+
+def arguments_of(parts: Sequence[MutableToken], opening: int) -> list[list[MutableToken]]:
+    """The tokens of each argument in the brackets that open at an index."""
+    arguments: list[list[MutableToken]] = [[]]
+    depth = 0
+    for part in parts[opening + 1 : closing(parts, opening)]:
+        depth += (part.text in ("(", "[")) - (part.text in (")", "]"))
+        if depth == 0 and part.text == ",":
+            arguments.append([])
+        else:
+            arguments[-1].append(part)
+    return arguments
 
 
 def names_a_table(parts: Sequence[MutableToken], index: int) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import apsw
 import pytest
+from psycopg.errors import UndefinedColumn, UndefinedObject
 from psycopg.types import TypeInfo
 from psycopg.types.enum import EnumInfo
 
@@ -74,6 +75,24 @@ QUERIES: list[tuple[str, list[Any]]] = [
     ("WITH a(n) AS (SELECT relname FROM pg_class), b AS (SELECT n FROM a) SELECT count(*) FROM b, a WHERE a.n = b.n", [(7,)]),
     ("SELECT relname FROM pg_class WHERE relname LIKE 'by\\_%' OR relname LIKE 'book/_%' ESCAPE '/' ORDER BY 1",
      [("book_pkey",), ("by_author",)]),
+    ("SELECT relname FROM pg_class WHERE relname OPERATOR(pg_catalog.~) '^(by_.*|author)$' COLLATE pg_catalog.default ORDER BY 1",
+     [("author",), ("by_author",)]),
+    ("SELECT relname FROM pg_class WHERE relname !~ '^[ab]' OR relname ~* '^BY' ORDER BY 1", [("by_author",)]),
+    ("SELECT array(SELECT 'k' || x FROM unnest(conkey) x) FROM pg_constraint x WHERE conname = 'book_pkey'", [("{k1,k2}",)]),
+    (("SELECT s.n, q.x FROM (SELECT x FROM unnest('{7,8}') AS t(x)) q, (SELECT * FROM pg_am i, unnest('{7}', '{9}') AS t(m, n)) s"
+     " WHERE s.m = q.x AND s.amname = 'heap'"), [(9, 7)]),
+    ("SELECT conkey[s] FROM generate_series(1, 2) s, pg_constraint WHERE conname = 'book_pkey' ORDER BY s", [(1,), (2,)]),
+    ("SELECT relname FROM pg_class c WHERE c.oid IN (SELECT pg_partition_ancestors(oid) UNION ALL VALUES ('book'::regclass))", [("book",)]),
+    ("SELECT (SELECT string_agg(option_name, ',') FROM pg_options_to_table(reloptions)) FROM pg_class WHERE relname = 'book'", [(None,)]),
+    (("SELECT c.relname, s.m FROM pg_class c, LATERAL (SELECT max(attnum) AS m FROM pg_attribute WHERE attrelid = c.oid) s"
+      " WHERE s.m > 2 AND relkind = 'r'"), [("book", 3)]),
+    ("SELECT (SELECT max(relname) FROM pg_class)::text, (oid || '')::text = oid::text FROM pg_am LIMIT 1", [("by_author", 1)]),
+    ("SELECT trim(trailing ';' from 'a;;'), trim(both from ' b '), trim(' c ') FROM pg_am LIMIT 1", [("a", "b", "c")]),
+    ("SELECT 'book'::regclass, CAST(oid AS regclass) AS n, (oid::regclass)::text t FROM pg_class WHERE relname = 'book'",
+     [("book", "book", "book")]),
+    ("SELECT 'pg_class'::regclass::oid, 0::regproc, quote_literal('a''b'), left('pg_class', 2) FROM pg_am LIMIT 1",
+     [(1259, "-", "'a''b'", "pg")]),
+    ("SELECT tableoid::regclass FROM pg_am LIMIT 1", [("pg_am",)]),
 ]  # fmt: skip
 
 
@@ -97,6 +116,8 @@ REFUSED = [
     "SELECT * FROM pg_class, unnest(reloptions)",
     "SELECT indkey[0:1] FROM pg_index",
     "SELECT conkey[:conkey[1]] FROM pg_constraint",
+    "SELECT s.a FROM pg_class c, LATERAL (SELECT attname AS a FROM pg_attribute WHERE attrelid = c.oid) s",
+    "SELECT s.a FROM pg_class c LEFT JOIN LATERAL (SELECT max(attnum) AS a FROM pg_attribute WHERE attrelid = c.oid) s ON true",
 ]
 
 
@@ -113,7 +134,7 @@ RESULTS: list[tuple[str, tuple[int | None, ...]]] = [
     ("SELECT indkey, indkey[0] IS NULL, NOT indisunique, indisprimary OR indisunique FROM pg_index",
      (INT2VECTOR, types.BOOL, types.BOOL, types.BOOL)),
     ("SELECT oid::regtype::text, oid::regtype, oid::int8, typname || 'x', format_type(oid, NULL) FROM pg_type",
-     (types.TEXT, types.OID, types.INT8, types.TEXT, types.TEXT)),
+     (types.TEXT, types.TEXT, types.INT8, types.TEXT, types.TEXT)),
     ("SELECT array_agg(attname), array_agg(attnum = 1 ORDER BY attnum), min(attrelid), count(*) FROM pg_attribute",
      (TEXT_ARRAY, 1000, types.OID, types.INT8)),
     (("SELECT q.flags, q.description FROM (SELECT array_agg(i.ok) AS flags, min(i.description) AS description FROM"
@@ -211,6 +232,50 @@ def test_settings_are_answered_by_the_session() -> None:
         row = await client.fetchrow("SELECT set_config('application_name', $1, false), current_setting('application_name') AS now", "given")
         assert dict(row) == {"set_config": "given", "now": "given"}
         await client.close()
+
+    run(body)
+
+
+def test_a_query_asks_for_the_settings_of_its_session() -> None:
+    async def body(served: Served) -> None:
+        async with await served.psycopg(autocommit=True) as client:
+            await client.execute("SET statement_timeout = '2min'")
+            query = (
+                "SELECT setting, source, boot_val, current_setting(name) FROM pg_settings WHERE name IN ('statement_timeout', 'TimeZone')"
+            )
+            assert await (await client.execute(query + " ORDER BY name DESC")).fetchall() == [
+                ("2min", "session", "0", "2min"),
+                ("UTC", "default", "UTC", "UTC"),
+            ]
+            query = "SELECT current_setting('role'), current_setting('nothing', true) FROM pg_am LIMIT 1"
+            assert await (await client.execute(query)).fetchall() == [("none", None)]
+            with pytest.raises(UndefinedObject, match="nothing"):
+                await client.execute("SELECT current_setting('nothing') FROM pg_am")
+
+    run(body)
+
+
+def test_the_name_of_a_session_is_a_role() -> None:
+    async def body(served: Served) -> None:
+        async with await served.psycopg(autocommit=True) as client:
+            for query in (
+                "SELECT rolname, rolsuper FROM pg_roles WHERE rolname = current_user",
+                "SELECT r.rolname, u.usesuper FROM pg_catalog.pg_roles AS r JOIN pg_user u ON usesysid = r.oid AND usename = session_user",
+            ):
+                assert await (await client.execute(query)).fetchall() == [("me", True)]
+            query = "SELECT bool_and(has_table_privilege(oid, 'pg_class', 'select')) FROM pg_roles WHERE rolname = current_user"
+            assert await (await client.execute(query)).fetchall() == [(True,)]
+            count = await client.execute("SELECT count(*) FROM pg_namespace JOIN pg_roles r ON r.oid = nspowner")
+            assert await count.fetchall() == [(3,)], "the owner has one row"
+
+    run(body)
+
+
+def test_the_number_of_a_row_is_no_column_of_the_catalogue() -> None:
+    async def body(served: Served) -> None:
+        async with await served.psycopg(autocommit=True) as client:
+            with pytest.raises(UndefinedColumn):
+                await client.execute("SELECT oid FROM pg_inherits")
 
     run(body)
 
