@@ -144,3 +144,40 @@ def test_copy_manager_copies_in_and_out(connection: Any, table: str, java: JavaG
     with pytest.raises(Py4JJavaError, match="duplicate key value violates unique constraint"):
         manager.copyIn(f"COPY {table} (id) FROM STDIN", java.jvm.java.io.StringReader("3\n1\n"))
     assert ask(connection, f"SELECT count(*) FROM {table}", lambda row: row.getInt(1)) == [2]
+
+
+def test_the_metadata_of_the_driver_describe_tables_and_keys(connection: Any, table: str) -> None:
+    run(
+        connection,
+        f"CREATE TABLE {table}_r (a int, b int, o INTEGER REFERENCES {table}(id) ON DELETE CASCADE, PRIMARY KEY (b, a), UNIQUE (o))",
+    )
+    run(connection, f"CREATE VIEW {table}_v AS SELECT id, t FROM {table}")
+    facts = connection.getMetaData()
+    try:
+        found = rows_of(
+            facts.getTables(None, "public", f"{table}%", None), lambda row: (row.getString(3).removeprefix(table), row.getString(4))
+        )
+        assert {("", "TABLE"), ("_r", "TABLE"), ("_v", "VIEW"), ("_r_pkey", "INDEX"), ("_id_seq", "SEQUENCE")} <= set(found)
+        found = rows_of(facts.getColumns(None, "public", table, "%"), lambda row: (row.getString(4), row.getString(6), row.getString(18)))
+        assert found[:2] == [("id", "serial", "NO"), ("x", "int4", "YES")]
+        keys = rows_of(facts.getPrimaryKeys(None, "public", f"{table}_r"), lambda row: (row.getString(4), row.getInt(5), row.getString(6)))
+        assert keys == [("b", 1, f"{table}_r_pkey"), ("a", 2, f"{table}_r_pkey")]
+        for result in (facts.getImportedKeys(None, "public", f"{table}_r"), facts.getExportedKeys(None, "public", table)):
+            references = rows_of(result, lambda row: tuple(row.getString(place) for place in (3, 4, 7, 8, 9, 11, 13)))
+            assert references == [(table, "id", f"{table}_r", "o", "1", "0", f"{table}_pkey")]
+        indexes = rows_of(
+            facts.getIndexInfo(None, "public", f"{table}_r", False, False), lambda row: (row.getBoolean(4), row.getInt(8), row.getString(9))
+        )
+        assert sorted(indexes) == [(False, 1, "b"), (False, 1, "o"), (False, 2, "a")]
+        assert rows_of(facts.getBestRowIdentifier(None, "public", table, 0, False), lambda row: row.getString(2)) == ["id"]
+        types = rows_of(facts.getTypeInfo(), lambda row: row.getString(1))
+        assert {"int4", "text", "timestamptz", "jsonb"} <= set(types)
+        for result in (
+            facts.getFunctions(None, "public", "%"),
+            facts.getProcedures(None, "public", "%"),
+            facts.getUDTs(None, None, "%", None),
+        ):
+            assert rows_of(result, lambda row: row.getString(3)) == []
+    finally:
+        run(connection, f"DROP VIEW {table}_v")
+        run(connection, f"DROP TABLE {table}_r")

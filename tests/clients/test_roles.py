@@ -391,6 +391,18 @@ def test_psql_describes_roles_and_rights(db: Db) -> None:
         admin.execute("DROP ROLE shown")
 
 
+def test_every_role_sees_what_there_is_and_its_own_name(db: Db) -> None:
+    """As in PostgreSQL: names, definitions and sizes need no right."""
+    query = "SELECT pg_table_size('closed_t') > 0, pg_total_relation_size('closed_t') > 0, relname FROM pg_class WHERE relname = 'closed_t'"
+    assert _fetch(db, "reader", query) == [(True, True, "closed_t")]
+    query = "SELECT rolname, rolsuper FROM pg_roles WHERE rolname IN (current_user, session_user)"
+    assert _fetch(db, "reader", query) == [("reader", False)]
+    assert (
+        _fetch(db, "reader", "SELECT current_setting('role'), setting FROM pg_settings WHERE name = 'session_authorization'")[0][1]
+        == "reader"
+    )
+
+
 def test_functions_and_the_information_schema_tell_the_rights(db: Db) -> None:
     asked = ("'open_t', 'SELECT'", "'open_t', 'INSERT'", "'writer', 'open_t', 'DELETE'")
     ask = "SELECT " + ", ".join(f"has_table_privilege({arguments})" for arguments in asked)

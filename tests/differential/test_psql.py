@@ -43,7 +43,7 @@ _LINE = re.compile(r"  \\(?P<name>[a-zA-Z]+)(?P<groups>(?:\[\S+?\])*)\s*(?P<rest
 
 
 def psql(database: Database, *commands: str) -> str:
-    """What psql prints for the commands, errors included."""
+    """The output of psql for the commands, errors included."""
     text = "".join(f"\\echo ===== {command[1:]}\n{command}\n" for command in commands)
     command = ["psql", "-X", "-q", database.dsn]
     done = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PSQL_S, check=False)

@@ -81,6 +81,23 @@ def test_constraints_have_their_names_and_texts(connection: apsw.Connection) -> 
     ]
 
 
+def test_a_foreign_key_names_the_index_of_the_key_to_which_it_refers(connection: apsw.Connection) -> None:
+    connection.execute(
+        "create table paper(a text, b int, c text, foreign key (b, a) references book(part, isbn), foreign key (c) references gone)"
+    )
+    connection.execute("create table note(author text references author(name))")
+    found = ask(
+        connection,
+        "select conname, relname from pg_constraint left join pg_class i on i.oid = conindid where contype = 'f' order by conname",
+    )
+    assert found == [
+        ("book_author_id_fkey", "author_pkey"),
+        ("note_author_fkey", "author_name_key"),
+        ("paper_b_a_fkey", "book_key"),
+        ("paper_c_fkey", None),
+    ]
+
+
 def test_an_index_shows_its_columns_expressions_and_condition(connection: apsw.Connection) -> None:
     found = ask(
         connection,

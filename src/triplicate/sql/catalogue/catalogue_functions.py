@@ -17,7 +17,7 @@ from triplicate.sql.catalogue.object_names import quoted
 from triplicate.sql.catalogue.relations import CATALOG, INFORMATION, PUBLIC, relation_oid
 from triplicate.sql.catalogue.size_functions import SizeFunctions
 from triplicate.sql.catalogue.system_tables import SYSTEM_OIDS
-from triplicate.sql.catalogue.type_names import TYPES, format_type, type_named
+from triplicate.sql.catalogue.type_names import TYPE_FUNCTIONS, TYPES, format_type, type_named
 from triplicate.sql.catalogue.virtual_tables import CatalogueReader
 from triplicate.sql.core.access_rights import ADMINISTRATOR, ALL_ON_TABLE
 from triplicate.sql.core.interface import Value
@@ -312,11 +312,14 @@ def _always(value: Value) -> Callable[..., Value]:
 
 
 def _absent(kind: str, sqlstate: str) -> Callable[[Value], Value]:
-    """The cast of a name to a type of objects that the catalogue does not list; ``-`` is none."""
+    """The cast of a name to a type of objects that the catalogue does not list, but for the functions of types; ``-`` is none."""
 
     def cast(value: Value) -> Value:
         if value is None or value in (0, "-"):
             return None if value is None else "-"
+        name = _text(value).removeprefix("pg_catalog.")
+        if kind == "function" and name in TYPE_FUNCTIONS:
+            return name
         raise SqlError(sqlstate, f'{kind} "{_text(value)}" does not exist in the catalogue, which lists no {kind}s')
 
     return cast

@@ -138,6 +138,7 @@ def _type_row(facts: TypeFacts) -> Row:
         "pg_type", oid=facts.oid, typname=facts.name, typnamespace=CATALOG, typowner=OWNER, typlen=facts.length, typbyval=facts.is_by_value,
         typtype="p" if facts.category == "P" else "b", typcategory=facts.category, typispreferred=facts.preferred, typelem=facts.element,
         typarray=facts.array, typalign=facts.alignment, typstorage=facts.storage, typcollation=facts.collation,
+        typinput=facts.function("in"), typoutput=facts.function("out"), typreceive=facts.function("recv"), typsend=facts.function("send"),
     )  # fmt: skip
 
 
@@ -370,16 +371,23 @@ class _Builder:
 
     def _places_in_key(self, key: ForeignKeyFacts | None) -> dict[int, int]:
         """The positions of a foreign key's columns in the key that they refer to, by their positions in the foreign key, from 1."""
-        other = self._by_name.get(key.table.lower()) if key is not None else None
-        if key is None or other is None:
-            return {}
+        found = None if key is None else self._referenced_key(key)
+        return {} if found is None else dict(enumerate(found[1], start=1))
+
+    def _referenced_key(self, key: ForeignKeyFacts) -> tuple[str, list[int]] | None:
+        """(the index of the key to which a foreign key refers, the position in it of each referenced column); None without one."""
+        other = self._by_name.get(key.table.lower())
+        if other is None:
+            return None
         referenced = [name.lower() for name in key.referenced or other.key]
-        unique = [column_names(other, index) for index in other.indexes if index.unique and index.definition.predicate is None]
-        for names in [list(other.key), *unique]:
+        unique = [
+            (index_name(other, one), column_names(other, one)) for one in other.indexes if one.unique and not one.definition.predicate
+        ]
+        for index, names in [(key_name(other), list(other.key)), *unique]:
             places = {name.lower(): place for place, name in enumerate(names, start=1)}
             if places.keys() == set(referenced):
-                return {number: places[name] for number, name in enumerate(referenced, start=1)}
-        return {}
+                return index, [places[name] for name in referenced]
+        return None
 
     def _add_foreign_key(self, relation: RelationFacts, key: ForeignKeyFacts, number: int) -> None:
         other = self._by_name.get(key.table.lower())
@@ -389,7 +397,9 @@ class _Builder:
         text = f"FOREIGN KEY ({listed(key.columns)}) REFERENCES {quoted(target)}({listed(referenced)})"
         for word, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete)):
             text += f" ON {word} {action}" if action != "NO ACTION" else ""
-        self._add_constraint(relation, "f", name, key.columns, text, key=key, key_number=number)
+        found = self._referenced_key(key)
+        index_oid = self._oids.get(found[0], 0) if found is not None else 0
+        self._add_constraint(relation, "f", name, key.columns, text, index_oid=index_oid, key=key, key_number=number)
 
     def _add_checks(self, relation: RelationFacts) -> None:
         for name, check in check_names(relation):

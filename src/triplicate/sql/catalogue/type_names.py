@@ -29,6 +29,12 @@ class TypeFacts:
     def is_by_value(self) -> bool:
         return self.length in (1, 2, 4, 8)
 
+    def function(self, suffix: str) -> str:
+        """The name of PostgreSQL's function that reads or writes values of the type; `suffix` is in, out, recv or send."""
+        if self.element and self.name[0] == "_":
+            return f"array_{suffix}"
+        return f"{self.name}_{suffix}" if self.name in _UNDERSCORED else f"{self.name}{suffix}"
+
     @property
     def alignment(self) -> str:
         return {1: "c", 2: "s", 8: "d", 16: "c", 64: "c"}.get(self.length, "i")
@@ -38,6 +44,8 @@ class TypeFacts:
         return "m" if self.oid == NUMERIC else "x" if self.length < 0 and not self.name.endswith("vector") else "p"
 
 
+_UNDERSCORED = frozenset(("json", "jsonb", "date", "time", "timestamp", "timestamptz", "numeric", "uuid", "record", "void", "trigger"))
+"""Types whose functions have an underscore: ``date_in`` and ``int4in``."""
 TEXT, NUMERIC, BPCHAR, VARCHAR = 25, 1700, 1042, 1043
 _BASE = (
     TypeFacts(16, "bool", 1, "B", 1000, "boolean", preferred=True),
@@ -76,6 +84,8 @@ _PSEUDO = (
 _PSEUDO_OIDS = {each.oid for each in _PSEUDO}
 TYPES = {each.oid: each for each in (*_BASE, *_ARRAYS, *_PSEUDO)}
 """Maps an oid to its type."""
+TYPE_FUNCTIONS = frozenset(facts.function(suffix) for facts in TYPES.values() for suffix in ("in", "out", "recv", "send"))
+"""Functions that the types name."""
 _NAMES = {each.name: each.oid for each in TYPES.values()} | {each.shown: each.oid for each in TYPES.values()}
 _NAMES |= {
     "int": 23,

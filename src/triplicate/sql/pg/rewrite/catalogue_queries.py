@@ -21,7 +21,7 @@ from triplicate.sql.pg.rewrite.catalogue_names import result_names
 from triplicate.sql.pg.rewrite.catalogue_types import OBJECT_TYPES, parameter_oids, result_oids, select_items
 from triplicate.sql.pg.rewrite.live_uses import LiveUse, live_uses
 from triplicate.sql.pg.rewrite.mutable_token import MutableToken, arguments_of, closing, names_a_table, tokens_of, type_at
-from triplicate.sql.pg.rewrite.set_functions import FROM_ENDS, lateral_inlined, named_values, unnested
+from triplicate.sql.pg.rewrite.set_functions import FROM_ENDS, expanded_arrays, lateral_inlined, named_values, unnested
 from triplicate.sql.pg.syntax.missing_constructs import refuse_missing
 
 _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information_schema.")} | {
@@ -118,7 +118,7 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
         return None
     refuse_missing(tokens)
     parts = _without_schemas(_plain_operators([_plain(token) for token in tokens]))
-    parts = _trimmed(_with_subscripts(parts))
+    parts = expanded_arrays(_with_commas(_with_subscripts(parts)))
     _refuse_other_tables(parts)
     names = result_names(parts)
     parts, users = _session_names(_privilege_roles(parts))
@@ -190,8 +190,8 @@ def _plain_operators(parts: list[MutableToken]) -> list[MutableToken]:
     return rewritten
 
 
-def _trimmed(parts: list[MutableToken]) -> list[MutableToken]:
-    """Replace ``trim(trailing x from y)`` by ``rtrim(y, x)``."""
+def _with_commas(parts: list[MutableToken]) -> list[MutableToken]:
+    """Replace ``trim(trailing x from y)`` by ``rtrim(y, x)``, and ``substring(x from 1 for 2)`` by ``substring(x, 1, 2)``."""
     index = 0
     while index + 2 < len(parts):
         function = _TRIMS.get(parts[index + 2].upper)
@@ -201,6 +201,12 @@ def _trimmed(parts: list[MutableToken]) -> list[MutableToken]:
             at = next((place for place, part in enumerate(inside) if part.upper == "FROM"), 0)
             characters = [*tokens_of(","), *inside[:at]] if at else []
             parts = [*parts[:index], *tokens_of(f"{function}("), *inside[at + 1 :], *characters, *parts[end:]]
+        elif parts[index].upper == "SUBSTRING" and parts[index + 1].text == "(":
+            depth = 0
+            for at in range(index + 2, closing(parts, index + 1)):
+                depth += (parts[at].text in ("(", "[")) - (parts[at].text in (")", "]"))
+                if depth == 0 and parts[at].upper in ("FROM", "FOR"):
+                    parts[at] = MutableToken("operator", ",")
         index += 1
     return parts
 
@@ -370,8 +376,9 @@ def _cast(operand: list[MutableToken], name: str) -> list[MutableToken]:
 def _called_as_ours(parts: list[MutableToken]) -> list[MutableToken]:
     """Call the functions that SQLite has under another name, or not at all, as users' statements call them."""
     for index, part in enumerate(parts[:-1]):
-        signature = FUNCTIONS.get(part.text.lower()) if part.kind == "word" and parts[index + 1].text == "(" else None
-        if signature is not None and signature.sqlite and part.text.lower() not in AGGREGATES:
+        name = "substr" if part.upper == "SUBSTRING" else part.text.lower()
+        signature = FUNCTIONS.get(name) if part.kind == "word" and parts[index + 1].text == "(" else None
+        if signature is not None and signature.sqlite and name not in AGGREGATES:
             parts[index] = MutableToken("word", signature.sqlite)
     return parts
 

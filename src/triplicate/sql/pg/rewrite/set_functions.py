@@ -10,6 +10,9 @@ from triplicate.sql.pg.rewrite.catalogue_types import select_items
 from triplicate.sql.pg.rewrite.mutable_token import MutableToken, arguments_of, closing, tokens_of
 
 FROM_ENDS = frozenset(("WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "WINDOW", ";"))
+_IN_LIST = {"UNNEST": "", "GENERATE_SUBSCRIPTS": "subscript", "PG_POSITION": "ordinality"}
+"""Functions of rows in a select list, with the column of ``pg_unnest`` that is their value; empty for the elements."""
+_EXPANDED = '"information_schema._pg_expandarray"'
 _LIST_ENDS = FROM_ENDS | {"FROM"}
 _AGGREGATES = frozenset(("COUNT", "SUM", "MIN", "MAX", "AVG", "BOOL_AND", "BOOL_OR", "STRING_AGG", "ARRAY_AGG"))
 
@@ -19,10 +22,43 @@ def unnested(parts: list[MutableToken]) -> list[MutableToken]:
     parts = _as_unnest(parts)
     index = 0
     while index + 1 < len(parts):
-        if parts[index].upper in ("UNNEST", "GENERATE_SUBSCRIPTS") and parts[index + 1].text == "(":
+        if parts[index].upper in _IN_LIST and parts[index + 1].text == "(":
             select, in_from = _clause_of(parts, index)
             parts = _unnest_in_from(parts, index, select) if in_from else _unnest_in_list(parts, select)
         index += 1
+    return parts
+
+
+def expanded_arrays(parts: list[MutableToken]) -> list[MutableToken]:
+    """Replace ``information_schema._pg_expandarray(a)``, which pgjdbc asks for: the elements of an array and their positions.
+
+    ``(f(a)).n`` becomes ``pg_position(a)``. ``f(a) AS keys`` becomes two columns, ``"keys.x"`` and ``"keys.n"``, and ``(q.keys).x`` the
+    first of them.
+    """
+    names: set[str] = set()
+    index = 0
+    while index + 1 < len(parts):
+        if parts[index].text == _EXPANDED and parts[index + 1].text == "(":
+            end = closing(parts, index + 1) + 1
+            array = parts[index + 1 : end]
+            following = [part.text.lower() for part in parts[end : end + 3]]
+            if index and parts[index - 1].text == "(" and following[:2] == [")", "."] and following[2:] in (["x"], ["n"]):
+                function = "unnest" if following[2] == "x" else "pg_position"
+                parts = [*parts[: index - 1], *tokens_of(function), *array, *parts[end + 3 :]]
+            elif following[:1] == ["as"] and len(following) > 1:
+                name = _name(parts[end + 1])
+                names.add(name)
+                values = [*tokens_of("unnest"), *array, *tokens_of(f'AS "{name}.x", pg_position'), *array, *tokens_of(f'AS "{name}.n"')]
+                parts = [*parts[:index], *values, *parts[end + 2 :]]
+        index += 1
+    for index in range(len(parts) - 1, 1, -1):
+        if parts[index].text.lower() in ("x", "n") and [part.text for part in parts[index - 2 : index]] == [")", "."]:
+            begin = index - 3
+            while begin and parts[begin].text != "(":
+                begin -= 1
+            if _name(parts[index - 3]) in names and index - 3 - begin in (1, 3):
+                column = MutableToken("quoted", f'"{_name(parts[index - 3])}.{parts[index].text.lower()}"')
+                parts = [*parts[:begin], *parts[begin + 1 : index - 3], column, *parts[index + 1 :]]
     return parts
 
 
@@ -69,13 +105,13 @@ def _unnest_in_list(parts: list[MutableToken], select: int) -> list[MutableToken
     while index < len(parts) and not (depth == 0 and (parts[index].upper in _LIST_ENDS or parts[index].text == ")")):
         depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
         word = parts[index].upper
-        if depth == 0 and word in ("UNNEST", "GENERATE_SUBSCRIPTS") and parts[index + 1].text == "(":
+        if depth == 0 and word in _IN_LIST and parts[index + 1].text == "(":
             array = arguments_of(parts, index + 1)[0]
             number = next((at for at, other in enumerate(arrays) if _text(other) == _text(array)), None)
             if number is None:
                 number = len(arrays)
                 arrays.append(array)
-            rewritten += tokens_of(f'"_u".value{number + 1}' if word == "UNNEST" else '"_u".subscript')
+            rewritten += tokens_of(f'"_u".{_IN_LIST[word] or f"value{number + 1}"}')
             index = closing(parts, index + 1) + 1
             continue
         rewritten.append(parts[index])

@@ -87,6 +87,11 @@ QUERIES: list[tuple[str, list[Any]]] = [
     (("SELECT c.relname, s.m FROM pg_class c, LATERAL (SELECT max(attnum) AS m FROM pg_attribute WHERE attrelid = c.oid) s"
       " WHERE s.m > 2 AND relkind = 'r'"), [("book", 3)]),
     ("SELECT (SELECT max(relname) FROM pg_class)::text, (oid || '')::text = oid::text FROM pg_am LIMIT 1", [("by_author", 1)]),
+    (("SELECT q.seq, q.attname, (q.keys).n FROM (SELECT (information_schema._pg_expandarray(i.indkey)).n AS seq, a.attnum, a.attname,"
+      " information_schema._pg_expandarray(i.indkey) AS KEYS FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid"
+      " WHERE i.indexrelid = 'by_author'::regclass) q WHERE q.attnum = (q.KEYS).x ORDER BY q.seq"), [(1, "author_id", 1), (2, "isbn", 2)]),
+    ("SELECT typname FROM pg_type WHERE typinput = 'pg_catalog.array_in'::regproc AND typelem = 23", [("_int4",)]),
+    ("SELECT substring(relname from 1 for 2), substring('abc', 2) FROM pg_class WHERE relname = 'book'", [("bo", "bc")]),
     ("SELECT trim(trailing ';' from 'a;;'), trim(both from ' b '), trim(' c ') FROM pg_am LIMIT 1", [("a", "b", "c")]),
     ("SELECT 'book'::regclass, CAST(oid AS regclass) AS n, (oid::regclass)::text t FROM pg_class WHERE relname = 'book'",
      [("book", "book", "book")]),
