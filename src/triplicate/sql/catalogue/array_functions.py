@@ -21,6 +21,8 @@ EMPTY_SETS = {
     "ts_token_type": ("tokid", "alias", "description"),
 }
 """Functions that return rows of what does not exist here, with the columns of the rows."""
+SERIES_MAX = 10_000
+"""Upper bound on the numbers of one series, which is an array."""
 _COLUMNS = [*(f"value{number}" for number in range(1, WIDTH + 1)), "ordinality", "subscript"]
 
 
@@ -117,8 +119,12 @@ def array_upper(array: Value, dimension: Value) -> Value:
 
 
 def _series(first: Value, last: Value) -> Value:
-    """The numbers of `generate_series` as an array."""
-    return None if not isinstance(first, int) or not isinstance(last, int) else array_text([*range(first, last + 1)])
+    """The numbers of `generate_series` as an array. Raises SqlError 54000 for too many."""
+    if not isinstance(first, int) or not isinstance(last, int):
+        return None
+    if last - first >= SERIES_MAX:
+        raise SqlError("54000", f"generate_series() makes {SERIES_MAX} numbers in a query of the catalogue, not {last - first + 1}")
+    return array_text([*range(first, last + 1)])
 
 
 class _ArrayAggregate:

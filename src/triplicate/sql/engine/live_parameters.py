@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from triplicate.sql.catalogue.live_tables import FUNCTIONS, LIVE_TABLES
 from triplicate.sql.core.lexer import Token, sqlite_tokens
-from triplicate.sql.pg.rewrite.mutable_token import MutableToken, names_a_table
+from triplicate.sql.pg.rewrite.mutable_token import MutableToken, table_places
 
 _MENTION = re.compile("triplicate_|pg_stat_|pg_locks", re.IGNORECASE)
 
@@ -57,9 +57,10 @@ def live_query(sql: str, parameters: int) -> LiveQuery | None:
 def _tables_read(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
     """The index of each token that names a live table, and the table."""
     parts = [MutableToken(token.kind, token.text) for token in tokens]
+    places = table_places(parts)
     for index, token in enumerate(tokens):
         name = token.text.strip('"`[]').lower()
-        is_table = token.kind in ("word", "quoted") and name in LIVE_TABLES and name not in FUNCTIONS and names_a_table(parts, index)
+        is_table = token.kind in ("word", "quoted") and name in LIVE_TABLES and name not in FUNCTIONS and index in places
         if is_table and (index + 1 == len(parts) or parts[index + 1].text != "("):
             yield index, name
 

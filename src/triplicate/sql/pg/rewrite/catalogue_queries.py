@@ -20,8 +20,8 @@ from triplicate.sql.pg.analysis.calls import AGGREGATES, FUNCTIONS
 from triplicate.sql.pg.rewrite.catalogue_names import result_names
 from triplicate.sql.pg.rewrite.catalogue_types import OBJECT_TYPES, parameter_oids, result_oids, select_items
 from triplicate.sql.pg.rewrite.live_uses import LiveUse, live_uses
-from triplicate.sql.pg.rewrite.mutable_token import MutableToken, arguments_of, closing, names_a_table, tokens_of, type_at
-from triplicate.sql.pg.rewrite.set_functions import FROM_ENDS, expanded_arrays, lateral_inlined, named_values, unnested
+from triplicate.sql.pg.rewrite.mutable_token import MutableToken, arguments_of, closing, table_places, tokens_of, type_at
+from triplicate.sql.pg.rewrite.set_functions import FROM_ENDS, check_sets, expanded_arrays, lateral_inlined, named_values, unnested
 from triplicate.sql.pg.syntax.missing_constructs import refuse_missing
 
 _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information_schema.")} | {
@@ -118,7 +118,9 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
         return None
     refuse_missing(tokens)
     parts = _without_schemas(_plain_operators([_plain(token) for token in tokens]))
-    parts = expanded_arrays(_with_commas(_with_subscripts(parts)))
+    parts = _with_commas(_with_subscripts(parts))
+    check_sets(parts)
+    parts = expanded_arrays(parts)
     _refuse_other_tables(parts)
     names = result_names(parts)
     parts, users = _session_names(_privilege_roles(parts))
@@ -201,13 +203,15 @@ def _with_commas(parts: list[MutableToken]) -> list[MutableToken]:
             at = next((place for place, part in enumerate(inside) if part.upper == "FROM"), 0)
             characters = [*tokens_of(","), *inside[:at]] if at else []
             parts = [*parts[:index], *tokens_of(f"{function}("), *inside[at + 1 :], *characters, *parts[end:]]
-        elif parts[index].upper == "SUBSTRING" and parts[index + 1].text == "(":
-            depth = 0
-            for at in range(index + 2, closing(parts, index + 1)):
-                depth += (parts[at].text in ("(", "[")) - (parts[at].text in (")", "]"))
-                if depth == 0 and parts[at].upper in ("FROM", "FOR"):
-                    parts[at] = MutableToken("operator", ",")
         index += 1
+    functions: list[str] = []
+    for index, part in enumerate(parts):
+        if part.text in ("(", "["):
+            functions.append(parts[index - 1].upper if index else "")
+        elif part.text in (")", "]"):
+            functions[-1:] = []
+        elif functions and functions[-1] == "SUBSTRING" and part.upper in ("FROM", "FOR"):
+            parts[index] = MutableToken("operator", ",")
     return parts
 
 
@@ -235,14 +239,14 @@ def _without_schemas(parts: list[MutableToken]) -> list[MutableToken]:
 
 def _refuse_other_tables(parts: Sequence[MutableToken]) -> None:
     """Refuse a user's table in the same query, because SQLite's rules would compare and sort its values. Raises SqlError 0A000."""
-    common = _common_names(parts)
+    common, places = _common_names(parts), table_places(parts)
     for index, part in enumerate(parts):
         name = part.text.strip('"').lower()
         is_called = index + 1 < len(parts) and parts[index + 1].text == "("
         if part.kind not in ("word", "quoted") or is_called or part.upper in ("SELECT", "VALUES", "LATERAL", "ONLY", "UNNEST"):
             continue
         is_known = name in common or name in LIVE_TABLES or name.startswith(("pg_", "information_schema", "sqlite_"))
-        if names_a_table(parts, index) and not is_known:
+        if index in places and not is_known:
             raise SqlError(
                 "0A000",
                 f'a query of the catalogue cannot read table "{part.text}" as well',
@@ -292,6 +296,7 @@ def _session_names(parts: list[MutableToken]) -> tuple[list[MutableToken], tuple
     """Replace ``current_user`` and its kin, and what `_privilege_roles` supplies, by parameters. Give the names to tables of roles."""
     numbers = [int(part.text[1:]) for part in parts if part.kind == "parameter" and part.text[1:].isdigit()]
     first, users, rewritten = max(numbers, default=0) + 1, list[SessionName](), list[MutableToken]()
+    places = table_places(parts)
 
     def marker(name: SessionName) -> MutableToken:
         if name not in users:
@@ -305,7 +310,7 @@ def _session_names(parts: list[MutableToken]) -> tuple[list[MutableToken], tuple
             rewritten.append(marker(SessionName[part.text]))
         elif part.kind == "word" and part.upper in _SESSION_NAMES and not opens and before != "." and parts[index - 1].upper != "AS":
             rewritten.append(marker(_SESSION_NAMES[part.upper]))
-        elif part.text.lower() in SESSION_TABLES and not opens and names_a_table(parts, index):
+        elif part.text.lower() in SESSION_TABLES and not opens and index in places:
             names = [marker(SessionName.SESSION), *tokens_of(","), marker(SessionName.LOGGED_IN)]
             rewritten += [part, *tokens_of("("), *names, *tokens_of(")")]
         else:

@@ -13,7 +13,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.catalogue.live_tables import FUNCTIONS, LIVE_TABLES
 from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import string_value
-from triplicate.sql.pg.rewrite.mutable_token import MutableToken, closing, names_a_table
+from triplicate.sql.pg.rewrite.mutable_token import MutableToken, closing, table_places
 from triplicate.sql.pg.values import types
 
 _ARGUMENTS = (types.TEXT, types.INT8, types.INT8, types.FLOAT8)
@@ -66,7 +66,7 @@ def live_uses(parts: Sequence[MutableToken], users: int) -> tuple[list[MutableTo
             found.append(use)
         return MutableToken("parameter", f"${first + found.index(use)}")
 
-    index = 0
+    places, index = table_places(parts), 0
     while index < len(parts):
         part = parts[index]
         rewritten.append(part)
@@ -77,7 +77,7 @@ def live_uses(parts: Sequence[MutableToken], users: int) -> tuple[list[MutableTo
             rewritten += [MutableToken("operator", "("), rows_of(LiveUse("pg_settings")), MutableToken("operator", ",")]
             index += 1
             continue
-        if part.kind not in ("word", "quoted") or name not in LIVE_TABLES or not names_a_table(parts, index - 1):
+        if part.kind not in ("word", "quoted") or name not in LIVE_TABLES or index - 1 not in places:
             continue
         arguments: tuple[Value | ClientParameter, ...] = ()
         if index < len(parts) and parts[index].text == "(":

@@ -48,21 +48,26 @@ def arguments_of(parts: Sequence[MutableToken], opening: int) -> list[list[Mutab
     return arguments
 
 
-def names_a_table(parts: Sequence[MutableToken], index: int) -> bool:
-    """Whether this token is a table's name: it follows FROM, JOIN or a comma between tables."""
-    before = parts[index - 1].upper if index else ""
-    if before in ("FROM", "JOIN"):
-        return not (before == "FROM" and index >= 2 and parts[index - 2].upper == "DISTINCT")
-    if before != ",":
-        return False
-    depth = 0
-    for at in range(index - 1, -1, -1):
-        depth += (parts[at].text in (")", "]")) - (parts[at].text in ("(", "["))
-        if depth < 0 or (depth == 0 and parts[at].upper in _NO_TABLES_FOLLOW):
-            return False
-        if depth == 0 and parts[at].upper == "FROM":
-            return True
-    return False
+def table_places(parts: Sequence[MutableToken]) -> set[int]:
+    """The indexes of the tokens that stand where a table's name does: behind FROM, JOIN or a comma between tables."""
+    places: set[int] = set()
+    lists_tables = [False]
+    """For each open bracket, whether a comma is between tables."""
+    for index, part in enumerate(parts):
+        before = parts[index - 1].upper if index else ""
+        if (
+            (before == "," and lists_tables[-1])
+            or before == "JOIN"
+            or (before == "FROM" and not (index > 1 and parts[index - 2].upper == "DISTINCT"))
+        ):
+            places.add(index)
+        if part.text in ("(", "["):
+            lists_tables.append(False)
+        elif part.text in (")", "]"):
+            lists_tables[-1:] = [] if len(lists_tables) > 1 else [False]
+        elif part.upper == "FROM" or part.upper in _NO_TABLES_FOLLOW:
+            lists_tables[-1] = part.upper == "FROM"
+    return places
 
 
 def type_at(parts: Sequence[MutableToken], start: int) -> tuple[str, int]:

@@ -13,8 +13,20 @@ FROM_ENDS = frozenset(("WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "
 _IN_LIST = {"UNNEST": "", "GENERATE_SUBSCRIPTS": "subscript", "PG_POSITION": "ordinality"}
 """Functions of rows in a select list, with the column of ``pg_unnest`` that is their value; empty for the elements."""
 _EXPANDED = '"information_schema._pg_expandarray"'
+_SETS = frozenset((*_IN_LIST, *map(str.upper, EMPTY_SETS), "GENERATE_SERIES", "LATERAL"))
+SETS_MAX = 50
+"""Upper bound on the functions of rows, and uses of LATERAL, in one query."""
+TOKENS_MAX = 100_000
+"""Upper bound on the tokens of a query whose LATERAL is replaced: each use of a column is its expression then."""
 _LIST_ENDS = FROM_ENDS | {"FROM"}
 _AGGREGATES = frozenset(("COUNT", "SUM", "MIN", "MAX", "AVG", "BOOL_AND", "BOOL_OR", "STRING_AGG", "ARRAY_AGG"))
+
+
+def check_sets(parts: Sequence[MutableToken]) -> None:
+    """Raises SqlError 54001: a query has too many functions of rows, each of which is rewritten in time that grows with the query."""
+    found = sum(part.upper in _SETS or part.text == _EXPANDED for part in parts)
+    if found > SETS_MAX:
+        raise SqlError("54001", f"a query of the catalogue may have {SETS_MAX} functions of rows, this one has {found}")
 
 
 def unnested(parts: list[MutableToken]) -> list[MutableToken]:
@@ -233,6 +245,8 @@ def _with_values(parts: Sequence[MutableToken], alias: str, values: dict[str, li
         value = values.get(_name(parts[index + 2])) if is_use else None
         rewritten += [parts[index]] if value is None else value
         index += 1 if value is None else 3
+        if value is not None and len(rewritten) > TOKENS_MAX:
+            raise SqlError("54001", f"a query of the catalogue with LATERAL may have {TOKENS_MAX} tokens when it is replaced")
     return rewritten
 
 

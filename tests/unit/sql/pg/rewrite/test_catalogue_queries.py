@@ -14,10 +14,12 @@ from psycopg.types.enum import EnumInfo
 from tests.unit.sql.pg.server_rig import Served, run
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
+from triplicate.sql.catalogue.array_functions import SERIES_MAX
 from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.pg.rewrite.catalogue_queries import _PIECES, _TRIGGERS, catalogue_query
 from triplicate.sql.pg.rewrite.catalogue_types import CHAR1, INT2VECTOR, NAME, TEXT_ARRAY
+from triplicate.sql.pg.rewrite.set_functions import SETS_MAX
 from triplicate.sql.pg.values import types
 
 SCHEMA = """
@@ -131,6 +133,34 @@ def test_what_no_rule_knows_is_refused_by_its_name(sql: str) -> None:
     with pytest.raises(SqlError) as refused:
         catalogue_query(statement_of(sql))
     assert refused.value.sqlstate == "0A000"
+
+
+def doubling(depth: int) -> str:
+    """A query whose length doubles with each LATERAL that is replaced."""
+    laterals = [f", LATERAL (SELECT max(s{level}.a + s{level}.a) AS a FROM pg_am) s{level + 1}" for level in range(depth)]
+    return f"SELECT s{depth}.a FROM pg_am m, LATERAL (SELECT max(m.oid) AS a FROM pg_am) s0{''.join(laterals)}"
+
+
+LARGE = [
+    "SELECT 1 FROM pg_class c" + "".join(f", unnest(relacl) u{number}" for number in range(SETS_MAX + 1)),
+    "SELECT " + ", ".join(["unnest(conkey)"] * (SETS_MAX + 1)) + " FROM pg_constraint",
+    doubling(40),
+]
+
+
+@pytest.mark.parametrize("sql", LARGE)
+def test_a_query_that_would_grow_is_refused(sql: str) -> None:
+    with pytest.raises(SqlError) as refused:
+        catalogue_query(statement_of(sql))
+    assert refused.value.sqlstate == "54001"
+
+
+def test_a_series_is_bounded(connection: apsw.Connection) -> None:
+    query = catalogue_query(statement_of(f"SELECT count(*) FROM pg_am, generate_series(1, {SERIES_MAX + 1}) s"))
+    assert query is not None
+    with pytest.raises(SqlError) as refused:
+        connection.execute(query.text)
+    assert refused.value.sqlstate == "54000"
 
 
 RESULTS: list[tuple[str, tuple[int | None, ...]]] = [
