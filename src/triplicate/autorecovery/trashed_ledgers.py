@@ -48,7 +48,6 @@ async def leaving_trash(client: Client, leaving: Collection[str]) -> LeavingTras
             found = await trash.get(ledger_id)
         except FormatError:
             return ledger_id
-        now_ms = client.host.clock.wall_us() // 1000
         if found is None or now_ms >= found.ends_ms() or not names_any(found.metadata, leaving):
             return None
         return None if await _is_moved(client, ledger_id, leaving) else found
@@ -57,6 +56,7 @@ async def leaving_trash(client: Client, leaving: Collection[str]) -> LeavingTras
     opened: list[TrashedLedger] = []
     unreadable: list[int] = []
     ledger_ids = await trash.ledger_ids()
+    now_ms = await trash.now_ms() if ledger_ids else 0
     for start in range(0, len(ledger_ids), CHUNK):
         for found in await map_bounded(read, ledger_ids[start : start + CHUNK], most=READS_MAX, name="walk over the trash"):
             if isinstance(found, int):

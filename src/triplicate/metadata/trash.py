@@ -23,6 +23,7 @@ from triplicate.metadata.core.own_paths import returned_path, trash_path
 from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, Stat, Tree, TreeOperation
 from triplicate.metadata.ledger_store import LedgerStore, Versioned
 from triplicate.metadata.retries import Attempts, retried
+from triplicate.metadata.store_time import store_time_ms
 from triplicate.runtime import Host
 
 UNDELETE_SHARE = 0.9
@@ -30,6 +31,10 @@ UNDELETE_RACES_MAX = 100
 """How many times others may change the node of a ledger in the trash during one undelete."""
 EXPIRED_AT_ONCE = 200
 """Maximum number of nodes that one round of `Trash.expire` reads."""
+CLOCKS_APART_MAX_MS = 300_000
+"""Between the clocks of this process and of the store. Beyond it the store's is taken for the right one."""
+MEASURED_S = 60.0
+"""For this time the store's clock is not read again."""
 _VERSION = 1
 
 
@@ -39,7 +44,7 @@ class TrashedLedger:
 
     ledger_id: int
     deleted_ms: int
-    """Milliseconds since the epoch, by the clock of the process that deleted the ledger."""
+    """Milliseconds since the epoch, see `Trash.now_ms`."""
     period_s: float
     metadata: LedgerMetadata
     """As deleted; with other bookies if copies were moved since."""
@@ -97,6 +102,10 @@ class Trash:
         self._ledgers = ledgers
         self._last_read = ""
         """Name of the last node that `expire` read."""
+        self._measured_s: float | None = None
+        """When the store's clock was read last, by the clock that never goes back; None before."""
+        self._store_ms = 0
+        """The time of the store then."""
 
     async def delete(self, ledger_id: int, period_s: float, *, version: int | None = None, checks: Sequence[TreeOperation] = ()) -> None:
         """Delete a ledger's metadata after storing it in the trash. A missing ledger counts as deleted. A period of 0 stores nothing.
@@ -125,7 +134,7 @@ class Trash:
                 return
             if version not in (None, found.version):
                 raise BadVersion(f"ledger {ledger_id} has version {found.version}, expected {version}")
-            await self._keep(TrashedLedger(ledger_id, self._now_ms(), period_s, found.value, found.version, found.created_ms))
+            await self._keep(TrashedLedger(ledger_id, await self.now_ms(), period_s, found.value, found.version, found.created_ms))
             try:
                 await self._ledgers.delete(ledger_id, found.version, checks)
             except BadVersion:
@@ -133,6 +142,19 @@ class Trash:
                     raise
                 continue  # Changed since it was read: the trash must hold the deleted state.
             return
+
+    async def now_ms(self) -> int:
+        """The time by which periods begin and end, in ms since the epoch: of this process's clock, or of the store's if they are far apart.
+
+        So a process whose clock is wrong neither ends the periods of others nor begins one that is over. Raises MetadataError.
+        """
+        clock = self._host.clock
+        if self._measured_s is None or clock.monotonic() - self._measured_s > MEASURED_S:
+            self._store_ms = await retried(self._host, lambda: store_time_ms(self._tree, self._root))
+            self._measured_s = clock.monotonic()
+        store_ms = self._store_ms + int((clock.monotonic() - self._measured_s) * 1000)
+        local_ms = clock.wall_us() // 1000
+        return local_ms if abs(local_ms - store_ms) <= CLOCKS_APART_MAX_MS else store_ms
 
     async def get(self, ledger_id: int) -> TrashedLedger | None:
         """A deleted ledger, or None if it is not in the trash. Raises FormatError."""
@@ -163,7 +185,7 @@ class Trash:
     async def _undelete(self, trashed: TrashedLedger, stat: Stat) -> Versioned:
         """Raises BadVersion: the node in the trash has changed. Others as `undelete`."""
         ledger_id = trashed.ledger_id
-        late_ms = self._now_ms() - trashed.undelete_until_ms()
+        late_ms = await self.now_ms() - trashed.undelete_until_ms()
         if late_ms > 0:
             raise _no_such(
                 ledger_id,
@@ -232,7 +254,7 @@ class Trash:
         """
         names = await self._names()
         behind = [name for name in names if name > self._last_read] or names
-        removed = 0
+        removed, now_ms = 0, await self.now_ms() if behind else 0
         for start in range(0, min(len(behind), limit * pages), limit):
             all_due = True
             for name in behind[start : start + limit]:
@@ -244,7 +266,7 @@ class Trash:
                 if found is None:
                     continue  # Another's round was here before.
                 trashed, stat = found
-                if self._now_ms() >= trashed.ends_ms():
+                if now_ms >= trashed.ends_ms():
                     removed += await self._remove(trashed.ledger_id, stat)
                     await self._remove_creation_record(trashed)
                 else:
@@ -324,9 +346,6 @@ class Trash:
 
     def _path(self, ledger_id: int) -> str:
         return trash_path(self._root, ledger_id)
-
-    def _now_ms(self) -> int:
-        return self._host.clock.wall_us() // 1000
 
 
 def _encode_returned(created_ms: int) -> bytes:

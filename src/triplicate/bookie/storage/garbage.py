@@ -160,7 +160,7 @@ class GarbageCollector:
         """The ledgers, ascending, whose trash period is over. Updates the notes about the others."""
         stored, on_writer = self._storage.stored, self._storage.on_writer
         noted = await on_writer(stored.index.missing)
-        now_ms = self._host.clock.wall_us() // 1000
+        now_ms = await self.metadata.trash.now_ms() if self._trash_period_s > 0 else 0
         due = [
             ledger
             for ledger in missing

@@ -160,7 +160,7 @@ def test_a_clock_that_is_put_back_starts_the_period_again() -> None:
         metadata = await open_metadata(rig)
         await filled(rig, metadata)
         assert rig.node.host is not None
-        rig.node.host.port.clock.jump(-1000.0)  # type: ignore[attr-defined]
+        rig.node.host.port.clock.jump(-250.0)  # type: ignore[attr-defined]
         assert await rig.bookie.collect_garbage() == 0
         # The trash dates the deletion far ahead now, which is waited for once, not until then.
         await asyncio.sleep(PERIOD_S + 1)
@@ -292,6 +292,48 @@ def test_the_trash_is_emptied_in_rounds() -> None:
         await metadata.aclose()
 
     run_rig(body)
+
+
+@pytest.mark.parametrize(("deleter_s", "other_s"), [(-1e6, 0.0), (0.0, 1e6), (-1e6, 1e6), (1e6, -1e6)])
+def test_a_wrong_clock_neither_ends_a_period_nor_begins_one_in_the_past(deleter_s: float, other_s: float) -> None:
+    async def body(rig: Rig) -> None:
+        clock = rig.client_host.port.clock
+        deleter, other = await open_metadata(rig), await open_metadata(rig)
+        for ledger_id in (10, 11):
+            await rig.create_ledger(ledger_id)
+            clock.jump(deleter_s)  # type: ignore[attr-defined]
+            await deleter.trash.delete(ledger_id, PERIOD_S)
+            clock.jump(other_s - deleter_s)  # type: ignore[attr-defined]
+            assert await other.trash.expire() == 0
+            clock.jump(-other_s)  # type: ignore[attr-defined]
+        await asyncio.sleep(PERIOD_S / 2)
+        clock.jump(other_s)  # type: ignore[attr-defined]
+        assert await other.trash.expire() == 0
+        await other.trash.undelete(10)
+        await asyncio.sleep(PERIOD_S)
+        assert await other.trash.expire() == 1
+        await deleter.aclose()
+        await other.aclose()
+
+    run_rig(body)
+
+
+@pytest.mark.parametrize("jump_s", [1e6, -1e6])
+def test_a_bookie_whose_clock_jumps_keeps_the_entries_for_the_period(jump_s: float) -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await filled(rig, metadata)
+        assert await rig.bookie.collect_garbage() == 0
+        assert rig.node.host is not None
+        rig.node.host.port.clock.jump(jump_s)  # type: ignore[attr-defined]
+        await asyncio.sleep(PERIOD_S * 0.8)
+        assert await rig.bookie.collect_garbage() == 0
+        assert await entry_is_there(rig)
+        await asyncio.sleep(PERIOD_S)
+        assert await rig.bookie.collect_garbage() == 1
+        await metadata.aclose()
+
+    run_rig(body, trash_period_s=PERIOD_S, gc_interval_s=1e6)
 
 
 def test_page_after_page_is_removed_as_long_as_all_on_a_page_is_due() -> None:
