@@ -243,6 +243,6 @@ def test_an_aggregate_keeps_a_limited_number_of_bytes(monkeypatch: pytest.Monkey
         "with recursive c(n) as (select 1 union all select n + 1 from c limit 300) select triplicate_join_distinct(n % {0}, ',', 0) from c"
     )
     assert connection.execute(query.format(100)).fetchall()
-    with pytest.raises(SqlError, match="54000|may keep") as refused:
+    with pytest.raises(SqlError, match="may keep") as refused:
         connection.execute(query.format(290)).fetchall()
     assert refused.value.sqlstate == "54000"
