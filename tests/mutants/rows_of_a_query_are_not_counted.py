@@ -10,4 +10,4 @@ TESTS = ["tests/unit/sql/pg/rewrite/test_catalogue_queries.py::test_a_query_that
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(catalogue_queries, "check_sets", lambda parts: None)
+    patch(catalogue_queries, "check_size", lambda parts: None)

@@ -21,7 +21,7 @@ from triplicate.sql.pg.rewrite.catalogue_names import result_names
 from triplicate.sql.pg.rewrite.catalogue_types import OBJECT_TYPES, parameter_oids, result_oids, select_items
 from triplicate.sql.pg.rewrite.live_uses import LiveUse, live_uses
 from triplicate.sql.pg.rewrite.mutable_token import MutableToken, arguments_of, closing, table_places, tokens_of, type_at
-from triplicate.sql.pg.rewrite.set_functions import FROM_ENDS, check_sets, expanded_arrays, lateral_inlined, named_values, unnested
+from triplicate.sql.pg.rewrite.set_functions import FROM_ENDS, check_size, expanded_arrays, lateral_inlined, named_values, unnested
 from triplicate.sql.pg.syntax.missing_constructs import refuse_missing
 
 _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information_schema.")} | {
@@ -119,7 +119,7 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
     refuse_missing(tokens)
     parts = _without_schemas(_plain_operators([_plain(token) for token in tokens]))
     parts = _with_commas(_with_subscripts(parts))
-    check_sets(parts)
+    check_size(parts)
     parts = expanded_arrays(parts)
     _refuse_other_tables(parts)
     names = result_names(parts)

@@ -14,6 +14,7 @@ _IN_LIST = {"UNNEST": "", "GENERATE_SUBSCRIPTS": "subscript", "PG_POSITION": "or
 """Functions of rows in a select list, with the column of ``pg_unnest`` that is their value; empty for the elements."""
 _EXPANDED = '"information_schema._pg_expandarray"'
 _SETS = frozenset((*_IN_LIST, *map(str.upper, EMPTY_SETS), "GENERATE_SERIES", "LATERAL"))
+DEPTH_MAX = 100
 SETS_MAX = 50
 """Upper bound on the functions of rows, and uses of LATERAL, in one query."""
 TOKENS_MAX = 100_000
@@ -22,8 +23,14 @@ _LIST_ENDS = FROM_ENDS | {"FROM"}
 _AGGREGATES = frozenset(("COUNT", "SUM", "MIN", "MAX", "AVG", "BOOL_AND", "BOOL_OR", "STRING_AGG", "ARRAY_AGG"))
 
 
-def check_sets(parts: Sequence[MutableToken]) -> None:
-    """Raises SqlError 54001: a query has too many functions of rows, each of which is rewritten in time that grows with the query."""
+def check_size(parts: Sequence[MutableToken]) -> None:
+    """Raises SqlError 54001: a query is nested too deeply, or has too many functions of rows, each of which is rewritten in time that grows
+    with the query."""
+    depth = 0
+    for part in parts:
+        depth += (part.text in ("(", "[")) - (part.text in (")", "]"))
+        if depth > DEPTH_MAX:
+            raise SqlError("54001", f"a query of the catalogue may be nested {DEPTH_MAX} levels deep")
     found = sum(part.upper in _SETS or part.text == _EXPANDED for part in parts)
     if found > SETS_MAX:
         raise SqlError("54001", f"a query of the catalogue may have {SETS_MAX} functions of rows, this one has {found}")

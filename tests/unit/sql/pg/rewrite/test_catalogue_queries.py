@@ -145,6 +145,7 @@ LARGE = [
     "SELECT 1 FROM pg_class c" + "".join(f", unnest(relacl) u{number}" for number in range(SETS_MAX + 1)),
     "SELECT " + ", ".join(["unnest(conkey)"] * (SETS_MAX + 1)) + " FROM pg_constraint",
     doubling(40),
+    "SELECT " + "(" * 1000 + "oid" + ")" * 1000 + " FROM pg_class",
 ]
 
 
