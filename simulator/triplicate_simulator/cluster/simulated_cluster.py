@@ -27,16 +27,7 @@ from triplicate.sim.virtual_loop import context_of
 from triplicate_simulator.cluster.bookie_setup import JOURNAL_DIRECTORY, LEDGER_DIRECTORY, bookie_settings
 from triplicate_simulator.cluster.plan import PLAIN_SETUP
 
-__all__ = [
-    "JOURNAL_DIRECTORY",
-    "LEDGER_DIRECTORY",
-    "BookieNode",
-    "ClientNode",
-    "ClusterOptions",
-    "SimulatedCluster",
-    "SimulatedNode",
-    "small_bookie_settings",
-]
+__all__ = ["JOURNAL_DIRECTORY", "LEDGER_DIRECTORY", "BookieNode", "ClientNode", "ClusterOptions", "SimulatedCluster", "SimulatedNode"]
 
 Result = TypeVar("Result")
 
@@ -440,6 +431,8 @@ class SimulatedCluster:
         """Processes other than bookies that ended by themselves without an excuse. Bookies are judged by the faults of their disks."""
         self.cut_off: dict[str, int] = {}
         """Nodes that cannot reach the metadata store, with the number of faults that cut them off."""
+        self.metadata_looks: list[Callable[[str, str, str], None]] = []
+        """Called with each operation on its way to the metadata: its node, its name and its path. They may pause the node."""
         self.stopping = False
         self._owners: dict[int, str] = {}
         self._rival: ReplicatedMemoryTree | None = None
@@ -558,10 +551,12 @@ class SimulatedCluster:
         if self._rival is not None and session_id == self._rival.session_id:
             return None
         self.metadata_operations += 1
-        options = self.options
+        options, owner = self.options, self._owners.get(session_id, "")
+        for look in list(self.metadata_looks):
+            look(owner, operation, path)
         low, high = options.metadata_delay_low_s * options.metadata_slowness, options.metadata_delay_high_s * options.metadata_slowness
         fault = InjectedFault(delay_before_s=self._rng.uniform(low, high), delay_after_s=self._rng.uniform(low, high))
-        if self._owners.get(session_id) in self.cut_off:
+        if owner in self.cut_off:
             self._lose_connection(fault, operation, path, before=True)
         elif options.metadata_loss_rate and self._rng.random() < options.metadata_loss_rate:
             self._lose_connection(fault, operation, path, before=self._rng.random() < 0.5)

@@ -10,7 +10,8 @@ from triplicate.errors import ConnectionLost
 from triplicate.metadata import InjectedFault
 from triplicate.sim.host import NodeDied, SimulatedHost
 from triplicate.sim.virtual_loop import context_of
-from triplicate_simulator.workloads.log.log_model import LOGS, UNKNOWN_OUTCOMES, WRITTEN, LogModel, pausing, wait_for
+from triplicate_simulator.workloads.log.log_model import LOGS, UNKNOWN_OUTCOMES, WRITTEN, LogModel
+from triplicate_simulator.workloads.recreation.held_nodes import pausing, wait_for
 
 WRITING = ("log.recover_segment", "log.create_ledger", "log.head_change", "log.roll", "log.roll", "log.segment_header")
 """Fault points at which an owner, or a node about to become one, is struck."""
@@ -233,7 +234,7 @@ class RacingSweeper:
         model, rng = self._model, self._rng
         held: list[SimulatedHost] = []
         reached = asyncio.Event()
-        trap = model.context.world.points.trap(moment, pausing(model, held, reached), skip=rng.randrange(8))
+        trap = model.context.world.points.trap(moment, pausing(model.context, held, reached), skip=rng.randrange(8))
         await wait_for(reached, self.WAIT_S)
         trap.cancel()
         if not held:

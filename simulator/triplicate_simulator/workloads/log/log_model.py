@@ -18,10 +18,10 @@ from triplicate.errors import (
     SessionExpired,
 )
 from triplicate.log import KnownKeys, LogClientSettings, LogEntry, Logs, LogSettings, PageLimits, SegmentState
-from triplicate.sim.host import SimulatedHost
 from triplicate_simulator.checkers.log_rules import EndRead, ListedSegment, LogRead, ReadingBegan, ReadingRefused, SegmentsListed
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.log.log_load import RETAIN_AGE_S, LogLoad
+from triplicate_simulator.workloads.recreation.held_nodes import wait_for
 
 WRITTEN = "written"
 """The log that writers compete for."""
@@ -213,26 +213,3 @@ class RecordGenerator:
 def records_of(values: Sequence[bytes], keys: Sequence[bytes] | None) -> tuple[bytes, ...]:
     """Records as the checkers use them."""
     return tuple(record_bytes(keys[place] if keys is not None else None, value) for place, value in enumerate(values))
-
-
-def pausing(model: LogModel, held: list[SimulatedHost], reached: asyncio.Event) -> Callable[[str], None]:
-    """The function for a trap: the host of the client that reaches it is paused, and is added to `held`."""
-
-    def on_reached(node: str) -> None:
-        host = model.context.cluster.client(node).host
-        if host is not None and host.alive and not host.paused:
-            host.pause()
-            held.append(host)
-        reached.set()
-
-    return on_reached
-
-
-async def wait_for(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event for a limited time. True if it was set."""
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True

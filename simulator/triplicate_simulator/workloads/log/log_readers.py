@@ -10,7 +10,8 @@ from triplicate.errors import ArgumentError, NoSuchLedger, OffsetGap, OffsetTrun
 from triplicate.log import LogReader, Logs, OffsetRange
 from triplicate.runtime import TaskScope
 from triplicate_simulator.checkers.log_rules import FinalLogRead, ReadingEnded, TruncationRequested
-from triplicate_simulator.workloads.log.log_model import LOGS, UNKNOWN_OUTCOMES, WRITTEN, LogModel, wait_for
+from triplicate_simulator.workloads.log.log_model import LOGS, UNKNOWN_OUTCOMES, WRITTEN, LogModel
+from triplicate_simulator.workloads.recreation.held_nodes import wait_for
 
 PATIENCE_S = 2.0
 """A tailer that receives nothing for this time checks whether the log is finished."""

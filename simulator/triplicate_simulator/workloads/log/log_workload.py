@@ -13,7 +13,7 @@ from triplicate.client import Client
 from triplicate_simulator.checkers.history import Checker
 from triplicate_simulator.checkers.log_rules import LOG_CHECKERS, EndRead, LogAcquired, LogRead, RetentionSet
 from triplicate_simulator.checkers.numbering_rules import NUMBERING_CHECKERS
-from triplicate_simulator.checkers.recreation_rules import RECREATION_CHECKERS
+from triplicate_simulator.checkers.recreation_rules import LOG_RECREATION
 from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.log.log_faults import ASKING, PUBLISHING, WRITING, LostReplies, OwnerFaults, RacingSweeper, kill_bookies
@@ -21,7 +21,7 @@ from triplicate_simulator.workloads.log.log_load import LogLoad, draw_load
 from triplicate_simulator.workloads.log.log_model import LOGS, MIXED, PUBLISHED, WRITTEN, LogModel
 from triplicate_simulator.workloads.log.log_publishers import Application, PublisherActor
 from triplicate_simulator.workloads.log.log_readers import FinalLogReader, LogRangeReader, LogTailer, LogTruncator
-from triplicate_simulator.workloads.log.log_recreation import Recreation
+from triplicate_simulator.workloads.log.log_recreation import LogRecreation
 from triplicate_simulator.workloads.log.log_writers import LogWriterActor
 from triplicate_simulator.workloads.workload import Workload
 
@@ -45,7 +45,7 @@ class LogWorkload(Workload):
     name = "logs"
     load_type = LogLoad
     rooms: ClassVar[tuple[str, ...]] = ("client", "log")
-    checkers: ClassVar[dict[str, Checker]] = {**LOG_CHECKERS, **NUMBERING_CHECKERS, **RECREATION_CHECKERS}
+    checkers: ClassVar[dict[str, Checker]] = {**LOG_CHECKERS, **NUMBERING_CHECKERS, **LOG_RECREATION}
     counted: ClassVar[tuple[str, ...]] = (
         "acknowledged",
         "take_overs",
@@ -77,6 +77,7 @@ class LogWorkload(Workload):
     def __init__(self, context: RunContext, load: LogLoad) -> None:
         super().__init__(context, load)
         self._model = LogModel(context, load)
+        self._recreation = LogRecreation(self._model)
         self._working: list[asyncio.Task[None]] = []
         """Actors that end by themselves when faults are over."""
         self._tailing: list[asyncio.Task[None]] = []
@@ -156,7 +157,7 @@ class LogWorkload(Workload):
         self._striking.append(context.world.loop.start_task(kill_bookies(model, load.outages), name="outages"))
         self._striking.append(context.world.loop.start_task(LostReplies(model).lose(load.lost_answers), name="lost answers"))
         self._striking.append(context.world.loop.start_task(RacingSweeper(model).sweep(load.sweeps), name="janitor"))
-        self._striking.append(context.world.loop.start_task(Recreation(model).run(load.recreations), name="recreation"))
+        self._striking.append(context.world.loop.start_task(self._recreation.run(load.recreations), name="recreation"))
         for log, victims, moments, times in (
             (WRITTEN, writers, WRITING, load.evictions),
             (PUBLISHED, driver_names(load)[:-1], PUBLISHING, load.interruptions),
@@ -202,7 +203,7 @@ class LogWorkload(Workload):
         self.context.problems += [f"left over: {what}" for what in found]
 
     def counts(self) -> dict[str, int]:
-        counts = dict(self._model.counted)
+        counts = {**self._model.counted, **self._recreation.counts}
         for event in self.context.history.events:
             name = COUNTED_EVENTS.get(type(event))
             if name is not None:

@@ -10,8 +10,9 @@ from triplicate.errors import HandleClosed, LogFenced, WindowFull
 from triplicate.log import Logs, LogWriter
 from triplicate.runtime import TaskScope
 from triplicate_simulator.checkers.log_rules import LogAcknowledged, LogAcquired, LogReadable, LogSubmitted
-from triplicate_simulator.workloads.log.log_model import KEYS, UNKNOWN_OUTCOMES, LogModel, RecordGenerator, records_of, wait_for
+from triplicate_simulator.workloads.log.log_model import KEYS, UNKNOWN_OUTCOMES, LogModel, RecordGenerator, records_of
 from triplicate_simulator.workloads.log.log_numbering import NumberedAppends
+from triplicate_simulator.workloads.recreation.held_nodes import wait_for
 
 IDLE_S = 3.0
 """Once faults are over, acknowledged records are readable after this time."""

@@ -31,6 +31,7 @@ LEVELS_SHARE = 0.6
 MOVE_LEADER, DRAIN_NODE = "move_leader", "drain_node"
 """Changes by an operator."""
 PLACEMENT_SHARE, COPIES, DRAIN_S = 0.4, (0, 2), (3.0, 6.0, 10.0)
+RECREATIONS = (0, 0, 1, 2)
 CROWD_SHARE, CROWD_SIZES = 0.75, (12, 24, 40)
 
 
@@ -86,6 +87,8 @@ class DatabaseLoad:
     """Interval at which one of the nodes sweeps the logs and merges small segments, which are merged at the age of `MERGE_AFTER_S`."""
     copies: int = later_field(0)
     """Copies of each database; 0: one on every node."""
+    recreations: int = later_field(0)
+    """Number of times that a further database is dropped and made again under its name."""
     placement_changes: tuple[tuple[str, float, float], ...] = field(default=(), repr=False)
     """Changes of placement by an operator: kind, time and duration, as those of `leader_strikes`."""
 
@@ -132,7 +135,8 @@ def draw_load(rng: random.Random) -> DatabaseLoad:
     load = draw_late_answers(random.Random(f"late answers of {load!r}"), load)
     load = draw_crowd(random.Random(f"crowd of {load!r}"), load)
     load = draw_levels(random.Random(f"levels of {load!r}"), load)
-    return draw_placement(random.Random(f"placement of {load!r}"), load)
+    load = draw_placement(random.Random(f"placement of {load!r}"), load)
+    return replace(load, recreations=random.Random(f"recreations of {load!r}").choice(RECREATIONS))
 
 
 def draw_databases(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:

@@ -16,6 +16,7 @@ from triplicate.log import LogClientSettings, LogSettings
 from triplicate.sql import LEASE_S, Placement, create_database, database_file
 from triplicate_simulator.checkers.history import Checker
 from triplicate_simulator.checkers.level_rules import LEVEL_CHECKERS
+from triplicate_simulator.checkers.recreation_rules import DATABASE_RECREATION
 from triplicate_simulator.checkers.sql_rules import SQL_CHECKERS, CopyDiverged, FinalCopy, Row, crowd_of, journal_of
 from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
@@ -35,6 +36,7 @@ from triplicate_simulator.workloads.sql.sql_operations import (
     waste_tickets,
     write_register,
 )
+from triplicate_simulator.workloads.sql.sql_recreation import DatabaseRecreation
 from triplicate_simulator.workloads.workload import Workload
 
 CREATOR = "creator"
@@ -95,10 +97,12 @@ class SqlWorkload(Workload):
 
     name = "databases"
     load_type = DatabaseLoad
-    checkers: ClassVar[dict[str, Checker]] = {**SQL_CHECKERS, **LEVEL_CHECKERS}
+    checkers: ClassVar[dict[str, Checker]] = {**SQL_CHECKERS, **LEVEL_CHECKERS, **DATABASE_RECREATION}
     rooms = ("client", "log", "replica", "sql")
     counted: ClassVar[tuple[str, ...]] = tuple(
-        name for name in (*COUNTED, "leaderships", "window_faults", *BACKGROUND_WORK, *VISITED) if name not in RARE_WORK
+        name
+        for name in (*COUNTED, "held_across", "recreated", "leaderships", "window_faults", *BACKGROUND_WORK, *VISITED)
+        if name not in RARE_WORK
     )
 
     def __init__(self, context: RunContext, load: DatabaseLoad) -> None:
@@ -115,6 +119,8 @@ class SqlWorkload(Workload):
         self._strikes: list[asyncio.Task[None]] = []
         self._clients: list[asyncio.Task[None]] = []
         self._snapshot_losses = SnapshotLosses(self.model)
+        self._recreation = DatabaseRecreation(context, self.servers)
+        self._recreating: list[asyncio.Task[None]] = []
 
     @classmethod
     def draw(cls, rng: random.Random) -> DatabaseLoad:
@@ -148,6 +154,7 @@ class SqlWorkload(Workload):
             work = run_change(self.models, PlannedChange(number, kind, began_s + at_s, lasts_s))
             self._strikes.append(loop.start_task(work, name=f"{kind} by the operator"))
         self._strikes.append(loop.start_task(self._snapshot_losses.run(self.load.snapshot_losses), name="losses of snapshots"))
+        self._recreating.append(loop.start_task(self._recreation.run(self.load.recreations), name="recreation"))
 
     def _further_model(self, database: str) -> SqlModel:
         return SqlModel(
@@ -175,7 +182,7 @@ class SqlWorkload(Workload):
         context, loop = self.context, self.context.world.loop
         for strike in self._strikes:
             await strike
-        await context.finish_by_deadline(self._clients)
+        await context.finish_by_deadline([*self._clients, *self._recreating])
         if self.load.copies:
             await context.finish_by_deadline([context.keep_running(OPERATOR, place_everywhere)])
         if self.load.snapshot_log_bytes:
@@ -190,8 +197,10 @@ class SqlWorkload(Workload):
         for fact in context.world.recorder.facts:
             if fact.kind == "replica.diverged":
                 facts = dict(fact.facts)
-                model = next(model for model in self.models if str(facts["log"]).startswith(f"database.{model.database}."))
-                model.note(CopyDiverged(fact.time_s, fact.node, str(facts["reason"])), fact.node)
+                of_log = [model for model in self.models if str(facts["log"]).startswith(f"database.{model.database}.")]
+                for model in of_log:
+                    model.note(CopyDiverged(fact.time_s, fact.node, str(facts["reason"])), fact.node)
+                context.problems += [] if of_log else [f"copy: {fact}"]
         context.problems += find_unsound_copies(context.world.recorder.facts, context.deadline_s - PROGRESS_S, self._snapshot_losses.lost)
         for server in self.servers.values():
             await server.retire()
@@ -248,7 +257,7 @@ class SqlWorkload(Workload):
     def counts(self) -> dict[str, int]:
         facts = self.context.world.recorder.facts
         leaderships = sum(fact.kind == "replica.role" and ("role", "leader") in fact.facts for fact in facts)
-        counts = {name: sum(model.counts[name] for model in self.models) for name in self.model.counts}
+        counts = {name: sum(model.counts[name] for model in self.models) for name in self.model.counts} | self._recreation.counts
         done = {name: self.context.world.recorder.counts.get(kind, 0) for name, kind in BACKGROUND_WORK.items()}
         visits = {name: self.context.world.points.reached.get(point, 0) for name, point in VISITED.items()}
         faults = count_window_faults(facts)

@@ -1,0 +1,1 @@
+"""Things that are deleted and made again under their name while operations hang, for all workloads."""
