@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from triplicate_simulator.workloads.sql.sql_load import DRAIN_NODE, DRAIN_S, MOVE_LEADER, PLACEMENT_SHARE
+from triplicate_simulator.workloads.sql.sql_load import DRAIN_NODE, DRAIN_S, MOVE_LEADER, PLACEMENT_SHARE, RECREATIONS
 
 LEADER_FAULTS = ("pause", "hang", "cut_off", "cut_off", "kill", "crash", "stop", "session_expired", "hand_over")
 """Faults of the node that leads at their time."""
@@ -44,6 +44,8 @@ class StoreLoad:
     """Faults of the leader: kind (and fault point), time (seconds since the workload began), and duration."""
     placement_changes: tuple[tuple[str, float, float], ...] = field(default=(), repr=False)
     """Moves of the leader and drains of its node: kind, time, and duration of a drain."""
+    recreations: int = field(default=0, repr=False)
+    """Number of times that a further store is dropped and made again under its name."""
 
     def __post_init__(self) -> None:
         # JSON has no tuples.
@@ -75,6 +77,7 @@ def draw_load(rng: random.Random) -> StoreLoad:
         watch_buffer_bytes=rng.choice([2048, 1024 * 1024]),
         leader_strikes=tuple(strikes),
     )
+    load = replace(load, recreations=random.Random(f"recreations of {load!r}").choice(RECREATIONS))
     if rng.random() >= PLACEMENT_SHARE:
         return load
     times = sorted(round(rng.uniform(3.0, 30.0), 3) for _ in range(rng.choice([1, 2, 3])))
@@ -88,6 +91,8 @@ def smaller_loads(load: StoreLoad) -> Iterator[StoreLoad]:
         yield replace(load, leader_strikes=())
         for index in range(len(load.leader_strikes)):
             yield replace(load, leader_strikes=load.leader_strikes[:index] + load.leader_strikes[index + 1 :])
+    if load.recreations:
+        yield replace(load, recreations=0)
     if load.placement_changes:
         yield replace(load, placement_changes=())
     if load.talkers > 1:

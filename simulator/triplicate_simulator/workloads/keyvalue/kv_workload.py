@@ -14,6 +14,8 @@ from triplicate.kv import create_store
 from triplicate.kv.storage.copy_folder import store_folder
 from triplicate.kv.storage.rocks_copy import RocksCopy
 from triplicate.log import LogClientSettings
+from triplicate_simulator.checkers.history import Checker
+from triplicate_simulator.checkers.recreation_rules import STORE_RECREATION
 from triplicate_simulator.checkers.store_rules import STORE_CHECKERS, FinalStore, StoreDiverged
 from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import RunContext
@@ -22,6 +24,7 @@ from triplicate_simulator.workloads.keyvalue.kv_load import StoreLoad, draw_load
 from triplicate_simulator.workloads.keyvalue.kv_model import COUNTED, StoreModel
 from triplicate_simulator.workloads.keyvalue.kv_nodes import STORE, StoreServer, copies_below
 from triplicate_simulator.workloads.keyvalue.kv_placement_changes import run_store_change
+from triplicate_simulator.workloads.keyvalue.kv_recreation import StoreRecreation
 from triplicate_simulator.workloads.sql.leader_faults import run_leader_fault
 from triplicate_simulator.workloads.sql.placement_changes import PlannedChange
 from triplicate_simulator.workloads.sql.sql_nodes import CopyFolders
@@ -59,9 +62,9 @@ class StoreWorkload(Workload):
 
     name = "stores"
     load_type = StoreLoad
-    checkers = STORE_CHECKERS
+    checkers: ClassVar[dict[str, Checker]] = {**STORE_CHECKERS, **STORE_RECREATION}
     rooms = ("client", "log", "replica", "kv")
-    counted: ClassVar[tuple[str, ...]] = (*COUNTED, "leaderships", *WORK)
+    counted: ClassVar[tuple[str, ...]] = (*COUNTED, "held_across", "recreated", "leaderships", *WORK)
 
     def __init__(self, context: RunContext, load: StoreLoad) -> None:
         super().__init__(context, load)
@@ -79,6 +82,7 @@ class StoreWorkload(Workload):
         self._clients = clients_of(self.model)
         self._tasks: list[asyncio.Task[None]] = []
         self._identity = b""
+        self._recreation = StoreRecreation(context, self.servers)
 
     @classmethod
     def draw(cls, rng: random.Random) -> StoreLoad:
@@ -104,6 +108,7 @@ class StoreWorkload(Workload):
         for number, (kind, at_s, lasts_s) in enumerate(self.load.placement_changes):
             change = PlannedChange(number, kind, began_s + at_s, lasts_s)
             self._strikes.append(loop.start_task(run_store_change(self.model, change), name=kind))
+        self._tasks.append(loop.start_task(self._recreation.run(self.load.recreations), name="recreation"))
 
     async def _create(self, client: Client) -> None:
         settings = LogSettings(roll_size_bytes=self.load.roll_size_bytes)
@@ -170,4 +175,4 @@ class StoreWorkload(Workload):
         facts = self.context.world.recorder.facts
         leaderships = sum(fact.kind == "replica.role" and ("role", "leader") in fact.facts for fact in facts)
         work = {name: self.context.world.recorder.counts.get(kind, 0) for name, kind in WORK.items()}
-        return {**self.model.counts, **work, "leaderships": leaderships}
+        return {**self.model.counts, **self._recreation.counts, **work, "leaderships": leaderships}
