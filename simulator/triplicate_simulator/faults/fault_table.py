@@ -79,6 +79,11 @@ FAULT_KINDS: dict[str, FaultKind] = {
     "stale_metadata": FaultKind(
         "servers of the metadata lag, and reads are of the past", metadata_faults.draw_stale, metadata_faults.stale
     ),
+    "metadata_unreachable": FaultKind(
+        "requests of nodes to the metadata fail for longer than they are repeated, and their sessions live",
+        metadata_faults.draw_unreachable,
+        metadata_faults.refuse,
+    ),
     "metadata_silent": FaultKind("metadata servers answer nothing, for minutes", metadata_faults.draw_silent, metadata_faults.silent),
     "disks_lost": FaultKind(
         "a bookie, or a whole machine, is gone for good with its disks", lasting_losses.draw_disks_lost, lasting_losses.lose_disks
@@ -105,9 +110,11 @@ STORAGE_KINDS = ("wipe", "index_lost", "directory_full", "directory_rot")
 LONG_KINDS = {"stale_metadata": 0.25, "metadata_silent": 0.05, "clock_rate": 0.25}
 """Kinds that last long and affect all nodes, with the probability of each in a seed. They are added to the others, from a random stream of
 their own."""
+UNREACHABLE_RATE = 0.2
+"""Probability of `metadata_unreachable` in a seed. It is drawn from a random stream of its own too."""
 LASTING_KINDS = ("disks_lost", "copies_rot", "disks_replaced", "machines_away")
 """Losses that only a workload survives which makes lost copies again. It draws them itself."""
-DRAWN_KINDS = tuple(name for name in FAULT_KINDS if name != "ambush" and name not in (*LONG_KINDS, *LASTING_KINDS))
+DRAWN_KINDS = tuple(name for name in FAULT_KINDS if name not in ("ambush", "metadata_unreachable", *LONG_KINDS, *LASTING_KINDS))
 """The kinds that `draw_faults` draws. Triggered faults are added where a workload wants them, and so are the long and the lasting ones."""
 
 
@@ -142,6 +149,13 @@ def draw_long_faults(rng: random.Random, targets: FaultTargets, duration_s: floa
     kinds = [kind for kind, rate in LONG_KINDS.items() if rng.random() < rate]
     strikes = [FAULT_KINDS[kind].draw(rng, targets, duration_s * rng.uniform(0.02, 0.6)) for kind in kinds]
     return tuple(fault for fault in strikes if fault is not None)
+
+
+def draw_unreachable_metadata(rng: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:
+    """Draw one outage of the metadata in which sessions live, in few seeds."""
+    if rng.random() >= UNREACHABLE_RATE:
+        return ()
+    return (metadata_faults.draw_unreachable(rng, targets, duration_s * rng.uniform(0.02, 0.6)),)
 
 
 async def run_fault(context: RunContext, fault: Fault, began_s: float) -> None:

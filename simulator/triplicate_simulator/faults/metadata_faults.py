@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.faults.fault_kind import FaultTargets, undo_at_end
+from triplicate_simulator.faults.process_faults import at_point
 
 
 async def _set_option_while(context: RunContext, fault: Fault, word: str, option: str, normal: float, met: Callable[[], int]) -> None:
@@ -97,6 +99,36 @@ async def stale(context: RunContext, fault: Fault) -> None:
     with undo_at_end(catch_up):
         await asyncio.sleep(fault.lasts_s)
     if store.stale_reads > before:
+        context.count_fault(fault.kind)
+
+
+OUTAGES_S = (9.0, 12.0, 16.0)
+"""Longer than an operation is tried again: for about 4 s, with logs for 8 s."""
+
+
+def draw_unreachable(rng: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw a time in which the requests of a node, of some or of all nodes fail, one by one, while their sessions live."""
+    nodes = list(dict.fromkeys([*targets.bookies, *targets.clients]))
+    group = rng.choice([[targets.any_node(rng, bookie_rate=0.4)], rng.sample(nodes, len(nodes) // 2), nodes])
+    return Fault("metadata_unreachable", at_s, lasts_s=rng.choice(OUTAGES_S), options={"group": " ".join(group)})
+
+
+async def refuse(context: RunContext, fault: Fault) -> None:
+    """Lose each request of these nodes before it is applied, at once or from a fault point of one on. It counts if there was any."""
+    before = context.cluster.connections_lost
+    group = str(fault.options["group"]).split()
+    with ExitStack() as outage:
+
+        def begin() -> None:
+            context.announce_fault(fault.kind, group=" ".join(group))
+            outage.enter_context(context.cluster.without_metadata(group))
+
+        if "point" not in fault.options:
+            begin()
+        elif not await at_point(context, fault, begin):
+            return
+        await asyncio.sleep(fault.lasts_s)
+    if context.cluster.connections_lost > before:
         context.count_fault(fault.kind)
 
 

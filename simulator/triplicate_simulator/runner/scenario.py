@@ -25,7 +25,7 @@ from triplicate_simulator.cluster.plan import PLAN_VERSION, BookieSetup, Fault, 
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
 from triplicate_simulator.cluster.simulated_cluster import ClusterOptions, SimulatedCluster
 from triplicate_simulator.faults.fault_kind import FaultTargets
-from triplicate_simulator.faults.fault_table import FAULT_KINDS, draw_faults, draw_long_faults, run_fault
+from triplicate_simulator.faults.fault_table import FAULT_KINDS, draw_faults, draw_long_faults, draw_unreachable_metadata, run_fault
 from triplicate_simulator.faults.triggered_faults import draw_triggered_faults
 from triplicate_simulator.workloads.workload_table import WORKLOADS
 
@@ -145,6 +145,7 @@ def plan_of(seed: int, workload: str | None = None) -> Plan:
     if kind.ambushed:
         faults += draw_triggered_faults(rng, targets, plan.duration_s)
     faults += draw_long_faults(random.Random(derive_seed(seed, "weather", kind.name)), targets, plan.duration_s)
+    faults += draw_unreachable_metadata(random.Random(derive_seed(seed, "unreachable", kind.name)), targets, plan.duration_s)
     faults += kind.draw_further_faults(random.Random(derive_seed(seed, "further faults", kind.name)), targets, plan.duration_s)
     if storage.trash_period_s:
         faults = tuple(_limit_jump(fault) if fault.kind == "clock" else fault for fault in faults)

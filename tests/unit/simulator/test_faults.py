@@ -81,6 +81,11 @@ STRIKES: dict[str, list[Fault]] = {
         Fault("kill", 1.0, "bookie-1", lasts_s=2.0),
         Fault("kill", 1.0, "bookie-2", lasts_s=2.0),
     ],
+    "metadata_unreachable": [
+        Fault("metadata_unreachable", 0.5, lasts_s=9.0, options={"group": "bookie-1 bookie-2 writer"}),
+        Fault("metadata_unreachable", 0.5, "writer", lasts_s=9.0, options={"group": "writer", "point": "client.close.writing"}),
+        Fault("kill", 1.0, "bookie-3", lasts_s=2.0),
+    ],
     "clock_rate": [Fault("clock_rate", 0.5, lasts_s=3.0, options={"fast": "bookie-1 writer", "slow": "bookie-2", "error": 0.01})],
     "session_expired": [Fault("session_expired", 1.0, "bookie-1"), Fault("session_expired", 1.0, "writer")],
 }

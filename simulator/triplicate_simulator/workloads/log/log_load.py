@@ -9,6 +9,7 @@ RETAIN_AGE_S = 86_400.0
 """How long logs keep records where the sweeper's clock is wrong: longer than any run."""
 
 
+
 @dataclass(frozen=True)
 class LogLoad:
     """One run's load."""
@@ -79,6 +80,8 @@ class LogLoad:
     """Number of times that a log is deleted and created again, while an operation on it hangs."""
     sweeper_ahead_s: float = field(default=0.0, repr=False)
     """Error of the wall clock of the node that truncates and sweeps. If there is one, the logs keep records for a day."""
+    strandings: int = field(default=0, repr=False)
+    """Number of times that a writer ends while its process cannot reach the metadata."""
     encrypted: bool = field(default=False, repr=False)
     """Whether the logs are encrypted, and writers rotate their keys. Not drawn: bodies of another size would change every schedule."""
 
@@ -122,6 +125,7 @@ def draw_load(rng: random.Random) -> LogLoad:
     load = draw_publishers(random.Random(f"publishers of {load!r}"), load)
     load = draw_guests(random.Random(f"guests of {load!r}"), load)
     load = replace(load, producers=random.Random(f"producers of {load!r}").choice([0, 1, 2]))
+    load = replace(load, strandings=random.Random(f"strandings of {load!r}").choice([0, 1]))
     rng = random.Random(f"recreations of {load!r}")
     return replace(load, recreations=rng.choice([0, 2, 4]), sweeper_ahead_s=rng.choice([0.0, 0.0, 2.0, -2.0]) * RETAIN_AGE_S)
 

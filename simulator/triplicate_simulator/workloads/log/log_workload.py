@@ -13,6 +13,7 @@ from triplicate.client import Client
 from triplicate_simulator.checkers.history import Checker
 from triplicate_simulator.checkers.log_rules import LOG_CHECKERS, EndRead, LogAcquired, LogRead, RetentionSet
 from triplicate_simulator.checkers.numbering_rules import NUMBERING_CHECKERS
+from triplicate_simulator.checkers.owner_rules import OWNER_CHECKERS
 from triplicate_simulator.checkers.recreation_rules import LOG_RECREATION
 from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import RunContext
@@ -22,6 +23,7 @@ from triplicate_simulator.workloads.log.log_model import LOGS, MIXED, PUBLISHED,
 from triplicate_simulator.workloads.log.log_publishers import Application, PublisherActor
 from triplicate_simulator.workloads.log.log_readers import FinalLogReader, LogRangeReader, LogTailer, LogTruncator
 from triplicate_simulator.workloads.log.log_recreation import LogRecreation
+from triplicate_simulator.workloads.log.log_stranding import StrandedOwner
 from triplicate_simulator.workloads.log.log_writers import LogWriterActor
 from triplicate_simulator.workloads.workload import Workload
 
@@ -45,7 +47,7 @@ class LogWorkload(Workload):
     name = "logs"
     load_type = LogLoad
     rooms: ClassVar[tuple[str, ...]] = ("client", "log")
-    checkers: ClassVar[dict[str, Checker]] = {**LOG_CHECKERS, **NUMBERING_CHECKERS, **LOG_RECREATION}
+    checkers: ClassVar[dict[str, Checker]] = {**LOG_CHECKERS, **NUMBERING_CHECKERS, **LOG_RECREATION, **OWNER_CHECKERS}
     counted: ClassVar[tuple[str, ...]] = (
         "acknowledged",
         "take_overs",
@@ -70,6 +72,7 @@ class LogWorkload(Workload):
         "numbered_unknown",
         "held_across",
         "recreated",
+        "owners_stranded",
         "publishers_forgotten",
         "published_and_forgotten",
     )
@@ -111,6 +114,7 @@ class LogWorkload(Workload):
             replace(load, clocks_apart_s=0.0),
             replace(load, producers=0),
             replace(load, recreations=0),
+            replace(load, strandings=0),
             replace(load, sweeper_ahead_s=0.0),
         ):
             if less != load:
@@ -158,6 +162,7 @@ class LogWorkload(Workload):
         self._striking.append(context.world.loop.start_task(LostReplies(model).lose(load.lost_answers), name="lost answers"))
         self._striking.append(context.world.loop.start_task(RacingSweeper(model).sweep(load.sweeps), name="janitor"))
         self._striking.append(context.world.loop.start_task(self._recreation.run(load.recreations), name="recreation"))
+        self._striking.append(context.world.loop.start_task(StrandedOwner(model).run(load.strandings), name="stranded owner"))
         for log, victims, moments, times in (
             (WRITTEN, writers, WRITING, load.evictions),
             (PUBLISHED, driver_names(load)[:-1], PUBLISHING, load.interruptions),

@@ -273,7 +273,20 @@ class HealingWatch:
         self.incomplete |= dict.fromkeys(reduced, "a segment of a log with fewer copies")
         if limbo := self._model.domains.in_limbo():
             self.incomplete[-1] = f"in limbo: {', '.join(limbo)}"
+        if not self.incomplete:
+            self.incomplete = await self._left_behind(client)
         return not self.incomplete and self._model.is_whole()
+
+    async def _left_behind(self, client: Client) -> dict[int, str]:
+        """Remains of interrupted work whose processes live: locks, and bookies that get no ledgers."""
+        locks = await client.metadata.under_replication.locks()
+        found = {lock.ledger_id: f"locked by {lock.worker}" for lock in locks}
+        bookies = self._context.cluster.bookies.values()
+        serving = [node.name for node in bookies if node.serves and node.name != self._model.load.decommission]
+        writable = await client.metadata.bookies.writable()
+        if absent := [name for name in serving if name not in writable]:
+            found[-2] = f"not writable: {', '.join(absent)}"
+        return found
 
 
 class CopyAudit:

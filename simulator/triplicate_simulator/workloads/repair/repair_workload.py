@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from triplicate_simulator.checkers.ledger_promises import LengthSubstituted
 from triplicate_simulator.checkers.repair_rules import REPAIR_CHECKERS, Rearranged, WriterHeldGone
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
+from triplicate_simulator.faults import metadata_faults
 from triplicate_simulator.faults.fault_kind import FaultTargets
 from triplicate_simulator.faults.lasting_losses import draw_copies_rot, draw_disks_lost, draw_disks_replaced, draw_machines_away
 from triplicate_simulator.workloads.ledger.ledger_readers import FinalLedgerReader, LedgerProber, LedgerTailer
@@ -48,6 +49,9 @@ MACHINES_LEFT = 3
 ROT_SHARE = 0.4
 """Share of the losses that begin with rotten copies."""
 DECOMMISSION_POINTS = ("autorecovery.copied", "autorecovery.decommission", "autorecovery.decommission_removal")
+REPAIR_POINTS = ("autorecovery.copied", "autorecovery.complete", "autorecovery.recover")
+UNREACHABLE_SHARE = 0.4
+"""Share of the losses after which a worker cannot reach the metadata."""
 HEALING_S = 240.0
 """Once writers and readers have ended, every ledger must have its full copies within this virtual time."""
 POINTS = {
@@ -187,7 +191,9 @@ class RepairWorkload(Workload):
             Fault("crash_at", at_s, Decommissioner.NAME, lasts_s=1.0, options={"point": rng.choice(DECOMMISSION_POINTS), "after": 0})
             for at_s in DECOMMISSIONS_S
         ]
-        return (*faults, *draw_replacements(random.Random(f"replacements {rng.random()}"), targets, tuple(struck), duration_s))
+        losses_s = [fault.at_s for fault in faults if fault.target in struck]
+        faults += draw_replacements(random.Random(f"replacements {rng.random()}"), targets, tuple(struck), duration_s)
+        return (*faults, *draw_unreachable_workers(random.Random(f"unreachable {rng.random()}"), losses_s))
 
     async def begin(self) -> None:
         model, load, keep = self.model, self.load, self.context.keep_running
@@ -290,6 +296,16 @@ def draw_replacements(rng: random.Random, targets: FaultTargets, others: tuple[s
             yield fault
     for _ in range(rng.choice([0, 1, 1])):
         yield draw_machines_away(rng, spare, duration_s * rng.uniform(0.1, 0.8))
+
+
+def draw_unreachable_workers(rng: random.Random, losses_s: Sequence[float]) -> Iterator[Fault]:
+    """Draw outages of the metadata for a worker that repairs a ledger: the release of its lock fails, and its session lives."""
+    for at_s in losses_s:
+        if rng.random() < UNREACHABLE_SHARE:
+            worker = f"worker-{rng.choice([1, 2])}"
+            options: dict[str, Value] = {"group": worker, "point": rng.choice(REPAIR_POINTS), "after": rng.choice([0, 0, 1])}
+            at_s += rng.uniform(0.0, 4.0)
+            yield Fault("metadata_unreachable", at_s, worker, lasts_s=rng.choice(metadata_faults.OUTAGES_S), options=options)
 
 
 def _moments(rng: random.Random, at_s: float) -> list[Fault]:
