@@ -24,6 +24,7 @@ DOMAINS_LEAST = 2
 """Least number of racks, and of regions, for the copies of an entry where a policy asks for them."""
 ACK_RACKS_SHARE = 0.6
 """Share of the rack-aware runs without stripes whose entries are acknowledged in two racks."""
+RIVAL_SHARE = 0.5
 DECOMMISSIONS_S = (5.0, 15.0, 30.0)
 """Times at which a decommission begins."""
 LOG_COPIES_S = 3
@@ -71,6 +72,8 @@ class RepairLoad(LedgerLoad):
     """Least number of racks in which an entry is acknowledged, under the policy rack-aware; 1: any ack quorum."""
     unneeded_wait_s: float = field(default=0.0, repr=False)
     """Interval at which the bookies look for copies that no ledger needs; 0: never. Not in the text from which other values are drawn."""
+    rival: bool = field(default=False, repr=False)
+    """Whether another decommission begins beside the first, and must be refused."""
 
     @property
     def uses_locations(self) -> bool:
@@ -140,7 +143,8 @@ def draw_load(rng: random.Random) -> RepairLoad:
         decommission=rng.choice(["", *SHARING, *SHARING]),
         decommission_at_s=rng.choice(DECOMMISSIONS_S),
     )
-    return draw_unneeded(draw_domains(draw_log(random.Random(f"log of {load!r}"), load)))
+    load = draw_unneeded(draw_domains(draw_log(random.Random(f"log of {load!r}"), load)))
+    return replace(load, rival=bool(load.decommission) and random.Random(f"rival of {load!r}").random() < RIVAL_SHARE)
 
 
 def draw_log(rng: random.Random, load: RepairLoad) -> RepairLoad:
@@ -168,7 +172,9 @@ def draw_unneeded(load: RepairLoad) -> RepairLoad:
 def smaller(load: RepairLoad) -> Iterator[RepairLoad]:
     """Smaller loads, the boldest first."""
     if load.decommission:
-        yield replace(load, decommission="")
+        yield replace(load, decommission="", rival=False)
+    if load.rival:
+        yield replace(load, rival=False)
     if load.ack_racks > 1:
         yield replace(load, ack_racks=1)
     if load.daemons:

@@ -17,8 +17,10 @@ from triplicate.bookie import Bookie
 from triplicate.client import Client
 from triplicate.metadata import ClusterMetadata, PeriodicCheck
 from triplicate.runtime import Host
+from triplicate_simulator.checkers.history import Checker
 from triplicate_simulator.checkers.ledger_promises import LengthSubstituted
 from triplicate_simulator.checkers.repair_rules import REPAIR_CHECKERS, Rearranged, WriterHeldGone
+from triplicate_simulator.checkers.request_rules import REQUEST_CHECKERS
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
 from triplicate_simulator.faults import metadata_faults
@@ -42,6 +44,7 @@ from triplicate_simulator.workloads.repair.repair_load import DECOMMISSIONS_S, M
 from triplicate_simulator.workloads.repair.repair_log import RepairLog, log_writer_names
 from triplicate_simulator.workloads.repair.repair_model import RepairModel
 from triplicate_simulator.workloads.repair.repair_quiet import QuietEnsembles
+from triplicate_simulator.workloads.repair.rival_decommission import RivalDecommission
 from triplicate_simulator.workloads.workload import Workload
 
 MACHINES_LEFT = 3
@@ -79,7 +82,7 @@ class RepairWorkload(Workload):
 
     name = "repairs"
     load_type = RepairLoad
-    checkers = REPAIR_CHECKERS
+    checkers: ClassVar[dict[str, Checker]] = {**REPAIR_CHECKERS, **REQUEST_CHECKERS}
     rooms: ClassVar[tuple[str, ...]] = ("client", "autorecovery")
     counted: ClassVar[tuple[str, ...]] = (
         "acknowledged",
@@ -97,6 +100,7 @@ class RepairWorkload(Workload):
         "storedinracks",
         "decommissions",
         "decommission.interrupted",
+        "rivals_refused",
         "refills",
         "copiescounted",
         "ensemblechosen",
@@ -209,6 +213,8 @@ class RepairWorkload(Workload):
         self._working.append(keep("operator", PassByHand(model, "operator")))
         if load.decommission:
             self._working.append(keep(Decommissioner.NAME, Decommissioner(model)))
+        if load.rival:
+            self._working.append(self.context.world.loop.start_task(RivalDecommission(model).run(), name=RivalDecommission.NAME))
         if not load.daemons:
             self._healing.append(keep("marker", LossMarker(model, "marker")))
         self._healing.append(keep("refiller", RefillByHand(model)))
