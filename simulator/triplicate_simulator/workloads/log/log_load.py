@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 RETAIN_AGE_S = 86_400.0
 """How long logs keep records where the sweeper's clock is wrong: longer than any run."""
 
+WIDE_ENSEMBLE, WIDE_SHARE = 20, 0.05
+"""Size of ensembles that are much wider than their write quorum, and the share of seeds with them. The cluster has as many bookies then."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,10 @@ def draw_load(rng: random.Random) -> LogLoad:
     load = replace(load, producers=random.Random(f"producers of {load!r}").choice([0, 1, 2]))
     load = replace(load, strandings=random.Random(f"strandings of {load!r}").choice([0, 1]))
     rng = random.Random(f"recreations of {load!r}")
-    return replace(load, recreations=rng.choice([0, 2, 4]), sweeper_ahead_s=rng.choice([0.0, 0.0, 2.0, -2.0]) * RETAIN_AGE_S)
+    load = replace(load, recreations=rng.choice([0, 2, 4]), sweeper_ahead_s=rng.choice([0.0, 0.0, 2.0, -2.0]) * RETAIN_AGE_S)
+    if random.Random(f"wide ensembles of {load!r}").random() < WIDE_SHARE:
+        load = replace(load, ensemble_size=WIDE_ENSEMBLE, write_quorum=3, ack_quorum=2)
+    return load
 
 
 def draw_sweeps(rng: random.Random, load: LogLoad) -> LogLoad:

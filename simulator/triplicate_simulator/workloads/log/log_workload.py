@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -17,8 +17,9 @@ from triplicate_simulator.checkers.owner_rules import OWNER_CHECKERS
 from triplicate_simulator.checkers.recreation_rules import LOG_RECREATION
 from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import RunContext
+from triplicate_simulator.cluster.simulated_cluster import ClusterOptions
 from triplicate_simulator.workloads.log.log_faults import ASKING, PUBLISHING, WRITING, LostReplies, OwnerFaults, RacingSweeper, kill_bookies
-from triplicate_simulator.workloads.log.log_load import LogLoad, draw_load
+from triplicate_simulator.workloads.log.log_load import WIDE_ENSEMBLE, LogLoad, draw_load
 from triplicate_simulator.workloads.log.log_model import LOGS, MIXED, PUBLISHED, WRITTEN, LogModel
 from triplicate_simulator.workloads.log.log_publishers import Application, PublisherActor
 from triplicate_simulator.workloads.log.log_readers import FinalLogReader, LogRangeReader, LogTailer, LogTruncator
@@ -73,6 +74,7 @@ class LogWorkload(Workload):
         "held_across",
         "recreated",
         "owners_stranded",
+        "ensembles_of_20",
         "publishers_forgotten",
         "published_and_forgotten",
     )
@@ -99,6 +101,13 @@ class LogWorkload(Workload):
         return (*writers, *driver_names(load), *guest_names(load), CLERK, "tailer-1", "tailer-2", "ranger", "keeper")
 
     @classmethod
+    def machines(cls, load: LogLoad) -> Mapping[str, str]:
+        """One for each of the bookies, where there are more than usual."""
+        if load.ensemble_size <= ClusterOptions.bookies:
+            return {}
+        return {f"bookie-{number}": f"machine-{number}" for number in range(1, load.ensemble_size + 1)}
+
+    @classmethod
     def smaller(cls, load: LogLoad) -> Iterator[LogLoad]:
         for less in (
             replace(load, evictions=0),
@@ -115,6 +124,7 @@ class LogWorkload(Workload):
             replace(load, producers=0),
             replace(load, recreations=0),
             replace(load, strandings=0),
+            replace(load, ensemble_size=min(load.ensemble_size, ClusterOptions.bookies)),
             replace(load, sweeper_ahead_s=0.0),
         ):
             if less != load:
@@ -208,7 +218,8 @@ class LogWorkload(Workload):
         self.context.problems += [f"left over: {what}" for what in found]
 
     def counts(self) -> dict[str, int]:
-        counts = {**self._model.counted, **self._recreation.counts}
+        is_wide = self.load.ensemble_size == WIDE_ENSEMBLE
+        counts = {**self._model.counted, **self._recreation.counts, "ensembles_of_20": int(is_wide)}
         for event in self.context.history.events:
             name = COUNTED_EVENTS.get(type(event))
             if name is not None:
