@@ -114,17 +114,18 @@ def draw_unreachable(rng: random.Random, targets: FaultTargets, at_s: float) -> 
 
 
 async def refuse(context: RunContext, fault: Fault) -> None:
-    """Lose each request of these nodes before it is applied, at once or from a fault point of one on. It counts if there was any."""
+    """Lose each request of these nodes before it is applied, or of the one that comes to a fault point. It counts if there was any."""
     before = context.cluster.connections_lost
-    group = str(fault.options["group"]).split()
+    group = str(fault.options.get("group", "")).split()
     with ExitStack() as outage:
 
-        def begin() -> None:
+        def begin(node: str) -> None:
+            group.extend([] if group else [node])
             context.announce_fault(fault.kind, group=" ".join(group))
             outage.enter_context(context.cluster.without_metadata(group))
 
         if "point" not in fault.options:
-            begin()
+            begin(fault.target)
         elif not await at_point(context, fault, begin):
             return
         await asyncio.sleep(fault.lasts_s)

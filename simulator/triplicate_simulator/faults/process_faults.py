@@ -88,7 +88,7 @@ async def crash_at(context: RunContext, fault: Fault) -> None:
     if not node.alive:
         return
     if "point" in options:
-        struck = await at_point(context, fault, crash)
+        struck = await at_point(context, fault, lambda _: crash())
     else:
         struck = await at_operation(context, node, str(options["operation"]), int(options["after"]), crash)
     if struck:
@@ -96,15 +96,21 @@ async def crash_at(context: RunContext, fault: Fault) -> None:
         await node.restart()
 
 
-async def at_point(context: RunContext, fault: Fault, act: Callable[[], None]) -> bool:
-    """Call `act` when the node reaches the fault point of the fault's options. False when it does not in time."""
+async def at_point(context: RunContext, fault: Fault, act: Callable[[str], None]) -> bool:
+    """Call `act` with the node when the fault's target, or any node where it has none, reaches the fault point of its options.
+
+    Returns:
+        False when it does not in time.
+    """
     struck = asyncio.Event()
 
-    def on_reached(_: str) -> None:
+    def on_reached(node: str) -> None:
         struck.set()
-        act()
+        act(node)
 
-    trap = context.world.points.trap(str(fault.options["point"]), on_reached, node=fault.target, skip=int(fault.options.get("after", 0)))
+    trap = context.world.points.trap(
+        str(fault.options["point"]), on_reached, node=fault.target or None, skip=int(fault.options.get("after", 0))
+    )
     with undo_at_end(trap.cancel), suppress(TimeoutError):
         async with asyncio.timeout(WAIT_POINT_S):
             await struck.wait()
@@ -203,7 +209,7 @@ async def pause(context: RunContext, fault: Fault) -> None:
     if host is None or not host.alive or host.paused:
         return
     if "point" in fault.options:
-        if not await at_point(context, fault, lambda: node.host.pause() if node.host is not None else None):
+        if not await at_point(context, fault, lambda _: node.host.pause() if node.host is not None else None):
             return
         host = node.host
         if host is None or not host.paused:

@@ -305,13 +305,12 @@ def draw_replacements(rng: random.Random, targets: FaultTargets, others: tuple[s
 
 
 def draw_unreachable_workers(rng: random.Random, losses_s: Sequence[float]) -> Iterator[Fault]:
-    """Draw outages of the metadata for a worker that repairs a ledger: the release of its lock fails, and its session lives."""
+    """Draw outages of the metadata for a process that repairs a ledger: the release of its lock fails, and its session lives."""
     for at_s in losses_s:
         if rng.random() < UNREACHABLE_SHARE:
-            worker = f"worker-{rng.choice([1, 2])}"
-            options: dict[str, Value] = {"group": worker, "point": rng.choice(REPAIR_POINTS), "after": rng.choice([0, 0, 1])}
+            options: dict[str, Value] = {"point": rng.choice(REPAIR_POINTS), "after": rng.choice([0, 0, 1])}
             at_s += rng.uniform(0.0, 4.0)
-            yield Fault("metadata_unreachable", at_s, worker, lasts_s=rng.choice(metadata_faults.OUTAGES_S), options=options)
+            yield Fault("metadata_unreachable", at_s, lasts_s=rng.choice(metadata_faults.OUTAGES_S), options=options)
 
 
 def _moments(rng: random.Random, at_s: float) -> list[Fault]:
