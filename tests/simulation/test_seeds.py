@@ -13,11 +13,11 @@ import pytest
 from tests.simulation.shared_runs import SharedRuns
 from triplicate_simulator import Summary, run
 
-FEW = (1, 4, 8, 9, 10, 15, 18, 20, 29, 37, 43, 45, 47, 49, 52, 53, 57, 61, 69, 71, 81, 83, 87, 89, 93, 94, 99, 113, 137, 269)
+FEW = (1, 4, 8, 9, 10, 15, 18, 20, 29, 37, 43, 45, 47, 49, 52, 53, 57, 61, 69, 71, 81, 83, 87, 89, 93, 94, 99, 113, 137, 156, 269)
 """The seeds of every run. They were chosen among the first hundred by their time: each fault, decision and count occurs in two of them, or
-in one if no more have it (69 and 81). Where a change leaves a gap, another seed fills it:
+in one if no more have it (69). Where a change leaves a gap, another seed fills it:
 269 is the first in which a worker meets a bad copy, 113 the first in which a writer calls a producer's number a gap,
-137 the first in which the outcome of a crowd's statement is unknown."""
+137 the first in which the outcome of a crowd's statement is unknown, 156 one of the few in which a bookie passes over a directory."""
 MANY = "SIM_SEEDS" in os.environ
 SEEDS: Sequence[int] = range(1, 1 + int(os.environ["SIM_SEEDS"])) if MANY else FEW
 
