@@ -77,6 +77,7 @@ def test_the_catalogue_is_read_only_and_names_its_missing_parts(connection: psyc
     assert sqlstate_of(lambda: connection.execute("SELECT oid FROM pg_inherits")) == "42703"
     assert sqlstate_of(lambda: connection.execute("DELETE FROM pg_class")) in ("42809", "42501")
     assert sqlstate_of(lambda: connection.execute("CREATE TABLE pg_class (a int)")) == "42939"
+    assert sqlstate_of(lambda: connection.execute("SELECT * FROM public.pg_class")) == "42P01"
 
 
 def test_the_catalogue_shows_a_change_in_its_own_transaction_and_forgets_it_with_it(

@@ -90,6 +90,11 @@ _LONG = 2_048
 """Characters of a text from which an INSERT is not cut into its tokens where they are not needed."""
 
 
+def catalogue_name_refusal(name: str) -> str:
+    """The message for a new table or view with the name of one of the catalogue."""
+    return f"{name} is a table of PostgreSQL's catalogue; give the table or view another name"
+
+
 class Mode(Enum):
     """The actions that the statement being prepared may take."""
 
@@ -295,7 +300,7 @@ class Authorizer:
         if action not in _UPKEEP_ACTIONS and (is_internal(name) or is_internal(subject)):
             return self._deny("42501", f"names that begin with triplicate_ belong to Triplicate: {name}")
         if action in _MAKES_RELATION and name.lower() in CATALOGUE_TABLES:
-            return self._deny("42939", f"{name} is a table of PostgreSQL's catalogue; give the table or view another name")
+            return self._deny("42939", catalogue_name_refusal(name))
         if action == apsw.SQLITE_CREATE_VTABLE and second.lower() not in _MODULES:
             return self._deny("0A000", f"virtual tables of module {second} are not available; there are {', '.join(sorted(_MODULES))}")
         if mode is Mode.EXAMINE:

@@ -12,6 +12,7 @@ from tests.unit.sql.definition_rig import refused, same, send
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import StatementKind, Value
 from triplicate.sql.core.lexer import statement_of
+from triplicate.sql.executor import authorizer, schema_statements
 from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.statement_batches import AutocommitRequest
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
@@ -63,6 +64,26 @@ def test_a_drop_is_all_or_nothing(pair: Pair) -> None:
     assert refused(pair, "drop table a, missing, b").sqlstate == "42P01"
     assert names(pair) == ["a", "b"]
     assert pair.reader.execute("select x from a").fetchall() == [(1,)]
+    same(pair)
+
+
+@pytest.mark.parametrize("name", ["pg_settings", '"PG_Settings"', "pg_class"])
+def test_no_table_gets_a_name_of_the_catalogue(pair: Pair, name: str) -> None:
+    send(pair, "create table t(a int)")
+    for sql in (f"create table {name}(a int)", f"create view {name} as select a from t", f"alter table t rename to {name}"):
+        assert refused(pair, sql).sqlstate == "42939"
+    assert names(pair) == ["t"]
+    same(pair)
+
+
+def test_a_table_of_an_earlier_release_with_a_name_of_the_catalogue_can_be_renamed(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(authorizer, "CATALOGUE_TABLES", ())
+        earlier.setattr(schema_statements, "CATALOGUE_TABLES", ())
+        pair.script("create table pg_settings(a int primary key)")
+        pair.script("create table c(a references pg_settings(a))")
+    send(pair, "insert into pg_settings values(1)", "alter table pg_settings rename to mine", "insert into c values(1)")
+    assert send(pair, "select a from mine") == [(1,)]
     same(pair)
 
 

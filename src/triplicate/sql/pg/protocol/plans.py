@@ -18,7 +18,7 @@ from triplicate.sql.pg.ddl.spans import spans_of
 from triplicate.sql.pg.protocol.commands import ClientCommand, EngineStatement, classify
 from triplicate.sql.pg.protocol.row_encoder import ResultForm, make_result_form
 from triplicate.sql.pg.rewrite.catalogue_queries import CatalogueQuery, catalogue_query
-from triplicate.sql.pg.rewrite.catalogue_types import column_oid
+from triplicate.sql.pg.rewrite.catalogue_types import column_oid, is_catalogue_table
 from triplicate.sql.pg.rewrite.create_table_as import CreateTableAs, column_type, table_query
 from triplicate.sql.pg.rewrite.create_trigger import CreateTrigger, trigger_parts
 from triplicate.sql.pg.rewrite.create_view import view_query
@@ -428,6 +428,15 @@ async def _plan_catalogue_query(
     session: Session, command: EngineStatement, query: CatalogueQuery, given_oids: tuple[int, ...]
 ) -> StatementPlan:
     """Plan a query of the catalogue. Its rewriter determines the types that the columns do not declare."""
+    for name in sorted(query.tables):
+        # Earlier releases allowed such names, and SQLite finds the user's table before the catalogue's.
+        found = await session.table_columns(name)
+        if found is not None and not is_catalogue_table(name, [column for column, _ in found]):
+            raise SqlError(
+                "42939",
+                f"a table or view of this database has the name of the catalogue's {name}, and hides it",
+                hint=f"ALTER TABLE {name} RENAME TO another name, or drop the view.",
+            )
     prepared = await session.prepare(query.text)
     oids: list[int] = []
     supplied_count = len(query.users) + len(query.live)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import SqlError
-from triplicate.sql.catalogue.live_tables import LIVE_TABLES
 from triplicate.sql.catalogue.relations import TABLES
 from triplicate.sql.catalogue.virtual_tables import SESSION_TABLES
 from triplicate.sql.core.lexer import Statement, Token, quote_string, tokenize
@@ -98,6 +97,8 @@ class CatalogueQuery:
     """The names that the session supplies, as parameters after the client's."""
     live: tuple[LiveUse, ...] = ()
     """The tables whose rows the session supplies, as parameters after the names."""
+    tables: frozenset[str] = frozenset()
+    """The catalogue's tables from which it reads."""
 
 
 def catalogue_query(statement: Statement) -> CatalogueQuery | None:
@@ -105,7 +106,7 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
 
     Raises:
         SqlError: 0A000 for a cast, a quantifier or a use of unnest() that no rule covers, or for a user's table in the same query; 42601
-            for a syntax error.
+            for a syntax error; 42P01 for a table of the catalogue in schema public.
     """
     sql, tokens = statement.sql, statement.tokens
     lowered = sql.lower()
@@ -121,10 +122,11 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
     parts = _with_commas(_with_subscripts(parts))
     check_size(parts)
     parts = expanded_arrays(parts)
-    _refuse_other_tables(parts)
+    common = _common_names(parts)
+    tables = _catalogue_tables(parts, common)
     names = result_names(parts)
     parts, users = _session_names(_privilege_roles(parts))
-    parts, live = live_uses(parts, len(users))
+    parts, live = live_uses(parts, len(users), common)
     parameters = parameter_oids(parts)
     for use in live:
         parameters |= use.parameter_oids
@@ -136,7 +138,7 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
     parts = unnested(parts)
     parts = _patterns(_expressions(parts))
     parts = _called_as_ours(named_values(parts))
-    return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns, names, users, live)
+    return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns, names, users, live, tables)
 
 
 def _plain(token: Token) -> MutableToken:
@@ -222,6 +224,9 @@ def _without_schemas(parts: list[MutableToken]) -> list[MutableToken]:
         part = parts[index]
         has_name = index + 2 < len(parts) and parts[index + 1].text == "." and parts[index + 2].kind in ("word", "quoted")
         if has_name and part.upper in ("PG_CATALOG", "PUBLIC"):
+            name = parts[index + 2].text.strip('"').lower()
+            if part.upper == "PUBLIC" and name in TABLES:
+                raise SqlError("42P01", f'relation "public.{name}" does not exist', hint=f"{name} is a table of schema pg_catalog.")
             index += 2
             continue
         if has_name and part.upper == "INFORMATION_SCHEMA":
@@ -237,21 +242,30 @@ def _without_schemas(parts: list[MutableToken]) -> list[MutableToken]:
     return rewritten
 
 
-def _refuse_other_tables(parts: Sequence[MutableToken]) -> None:
-    """Refuse a user's table in the same query, because SQLite's rules would compare and sort its values. Raises SqlError 0A000."""
-    common, places = _common_names(parts), table_places(parts)
+def _catalogue_tables(parts: Sequence[MutableToken], common: set[str]) -> frozenset[str]:
+    """The tables of the catalogue from which a query reads.
+
+    Raises:
+        SqlError: 0A000 for a user's table in the same query, because SQLite's rules would compare and sort its values.
+    """
+    places = table_places(parts)
+    found: set[str] = set()
     for index, part in enumerate(parts):
         name = part.text.strip('"').lower()
         is_called = index + 1 < len(parts) and parts[index + 1].text == "("
         if part.kind not in ("word", "quoted") or is_called or part.upper in ("SELECT", "VALUES", "LATERAL", "ONLY", "UNNEST"):
             continue
-        is_known = name in common or name in LIVE_TABLES or name.startswith(("pg_", "information_schema", "sqlite_"))
-        if index in places and not is_known:
+        if index not in places or name in common:
+            continue
+        if name in TABLES:
+            found.add(name)
+        elif not name.startswith(("pg_", "information_schema", "sqlite_")):
             raise SqlError(
                 "0A000",
                 f'a query of the catalogue cannot read table "{part.text}" as well',
                 hint="Query the catalogue and the table separately.",
             )
+    return frozenset(found)
 
 
 def _common_names(parts: Sequence[MutableToken]) -> set[str]:

@@ -39,6 +39,11 @@ COLUMNS = {
 """Type of each column of the catalogue, by its name."""
 
 
+def is_catalogue_table(name: str, columns: Sequence[str]) -> bool:
+    """Whether a table of these columns is the catalogue's table of this name, and not a user's."""
+    return [column.split()[0] for column in TABLES[name].split(",")] == list(columns)
+
+
 def column_oid(column: Column) -> int | None:
     """The type of a result's column that is a column of a table; None for an expression.
 

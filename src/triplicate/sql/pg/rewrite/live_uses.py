@@ -5,7 +5,7 @@ See `triplicate.sql.catalogue.live_tables`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,13 +46,14 @@ class LiveUse:
         return [parameters[one.number - 1] if isinstance(one, ClientParameter) else one for one in self.arguments]
 
 
-def live_uses(parts: Sequence[MutableToken], users: int) -> tuple[list[MutableToken], tuple[LiveUse, ...]]:
+def live_uses(parts: Sequence[MutableToken], users: int, common: Container[str] = ()) -> tuple[list[MutableToken], tuple[LiveUse, ...]]:
     """(the tokens with a parameter for the rows of each use, the uses in the order of their parameters).
 
     `current_setting` gets the rows of pg_settings.
 
     Args:
         users: the number of the parameters that the session supplies already. They have the highest numbers.
+        common: names of the common table expressions. They hide tables.
 
     Raises:
         SqlError: 42883, 22023, 0A000 for arguments that a function does not have.
@@ -77,7 +78,7 @@ def live_uses(parts: Sequence[MutableToken], users: int) -> tuple[list[MutableTo
             rewritten += [MutableToken("operator", "("), rows_of(LiveUse("pg_settings")), MutableToken("operator", ",")]
             index += 1
             continue
-        if part.kind not in ("word", "quoted") or name not in LIVE_TABLES or index - 1 not in places:
+        if part.kind not in ("word", "quoted") or name not in LIVE_TABLES or name in common or index - 1 not in places:
             continue
         arguments: tuple[Value | ClientParameter, ...] = ()
         if index < len(parts) and parts[index].text == "(":

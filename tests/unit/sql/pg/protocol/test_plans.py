@@ -114,6 +114,17 @@ def test_a_transaction_uses_no_plan_of_others_and_leaves_none() -> None:
     with_session(body)
 
 
+@pytest.mark.parametrize("made", ["create table pg_settings(name, v)", "create view pg_settings as select a from t"])
+def test_a_users_table_that_hides_one_of_the_catalogue_is_named(made: str) -> None:
+    async def body(session: CountingSession, cache: PlanCache) -> None:
+        session._connection.execute(made)
+        with pytest.raises(SqlError, match="has the name of the catalogue's pg_settings, and hides it") as refused:
+            await plan_statement(session, statement_of("select name from pg_settings"), (), cache, session.schema_version)
+        assert refused.value.sqlstate == "42939"
+
+    with_session(body)
+
+
 def test_the_cache_forgets_the_plan_that_was_used_longest_ago() -> None:
     cache = PlanCache(limit=2)
     cache.get(1, "a", ())

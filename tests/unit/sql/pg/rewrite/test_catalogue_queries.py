@@ -135,6 +135,20 @@ def test_what_no_rule_knows_is_refused_by_its_name(sql: str) -> None:
     assert refused.value.sqlstate == "0A000"
 
 
+@pytest.mark.parametrize("sql", ["SELECT * FROM public.pg_class", 'SELECT "pg_am".* FROM pg_class, PUBLIC."pg_am"'])
+def test_schema_public_has_no_table_of_the_catalogue(sql: str) -> None:
+    with pytest.raises(SqlError, match='relation "public') as refused:
+        catalogue_query(statement_of(sql))
+    assert refused.value.sqlstate == "42P01"
+
+
+def test_a_common_table_expression_hides_a_live_table(connection: apsw.Connection) -> None:
+    query = catalogue_query(statement_of("WITH pg_settings AS (SELECT 7 AS q) SELECT q FROM pg_settings"))
+    assert query is not None
+    assert (query.live, query.tables) == ((), frozenset())
+    assert connection.execute(query.text).fetchall() == [(7,)]
+
+
 def doubling(depth: int) -> str:
     """A query whose length doubles with each LATERAL that is replaced."""
     laterals = [f", LATERAL (SELECT max(s{level}.a + s{level}.a) AS a FROM pg_am) s{level + 1}" for level in range(depth)]
