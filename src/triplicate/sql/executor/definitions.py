@@ -1,8 +1,8 @@
 """Definitions of PostgreSQL for which SQLite has no statement. The leader runs them as several statements of SQLite, all or none.
 
 ``DROP TABLE a, b RESTRICT`` drops several objects, and fails when others depend on them. ``ALTER TABLE t ADD COLUMN IF NOT EXISTS c`` and
-``DROP COLUMN IF EXISTS c`` may have nothing to change. ``CREATE TABLE t (columns) AS INSERT INTO t …`` makes a table and fills it. The
-module is pure except for queries on a connection.
+``DROP COLUMN IF EXISTS c`` may have nothing to change. ``DROP TRIGGER a ON t`` leaves a trigger of another table alone.
+``CREATE TABLE t (columns) AS INSERT INTO t …`` makes a table and fills it. The module is pure except for queries on a connection.
 """
 
 from __future__ import annotations
@@ -70,6 +70,25 @@ class FilledTable:
     if_not_exists: bool
     definition: str
     insert: str
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerDrop:
+    """DROP TRIGGER … ON a table. SQLite's statement has no table, because it knows a trigger by its name alone."""
+
+    trigger: str
+    table: str
+    if_exists: bool
+    sql: str
+    """SQLite's statement."""
+
+
+def parse_trigger_drop(sql: str) -> TriggerDrop | None:
+    """Parse DROP TRIGGER … ON a table; None for any other statement."""
+    found = sqlite_tokens(sql)
+    if first_words(found, 2) != ["DROP", "TRIGGER"] or len(found) < 5 or found[-2].text.upper() != "ON":
+        return None
+    return TriggerDrop(identifier(found[-3]), identifier(found[-1]), len(found) > 5, sql[: found[-3].end])
 
 
 def parse_filled_table(sql: str) -> FilledTable | None:
@@ -148,6 +167,9 @@ def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], N
         for name in _in_order(connection, drop):
             run(drop.statement(name))
         _refuse_broken_views(connection, drop, usable)
+    elif (trigger := parse_trigger_drop(sql)) is not None:
+        if _has_trigger(connection, trigger):
+            run(trigger.sql)
     elif (filled := parse_filled_table(sql)) is not None:
         if not (filled.if_not_exists and _is_relation(connection, filled.table)):
             run(filled.definition)
@@ -172,6 +194,18 @@ def _check_added(connection: apsw.Connection, sql: str) -> None:
         for row in connection.execute(f"select {quote(str(name))} from main.{quote(change.table)} limit 1").fetchall():
             for rule in RowRules([(0, str(name), str(declared))]).refused(row):
                 raise rule.refusal(change.table, row[0])
+
+
+def _has_trigger(connection: apsw.Connection, drop: TriggerDrop) -> bool:
+    """Whether the table has the trigger. Raises SqlError 42P01 or 42704 if it has not, and IF EXISTS was not written."""
+    query = "select 1 from main.sqlite_schema where type = 'trigger' and lower(name) = lower(?) and lower(tbl_name) = lower(?)"
+    if connection.execute(query, (drop.trigger, drop.table)).fetchall():
+        return True
+    if drop.if_exists:
+        return False
+    if not _is_relation(connection, drop.table):
+        raise SqlError("42P01", f'relation "{drop.table}" does not exist')
+    raise SqlError("42704", f'trigger "{drop.trigger}" for table "{drop.table}" does not exist')
 
 
 def _is_relation(connection: apsw.Connection, name: str) -> bool:
@@ -278,6 +312,9 @@ def statements_of(sql: str) -> Sequence[str]:
     change = parse_column_change(sql)
     if change is not None:
         return [change.sql]
+    trigger = parse_trigger_drop(sql)
+    if trigger is not None:
+        return [trigger.sql]
     filled = parse_filled_table(sql)
     if filled is not None:
         return [filled.definition]

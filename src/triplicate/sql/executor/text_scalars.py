@@ -10,6 +10,7 @@ from typing import Any
 from triplicate.errors import SqlError
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.executor.scalar_function import Scalar
+from triplicate.sql.pg.values.conversions import FORMAT_ARGUMENT_MAX, FORMAT_FEW
 from triplicate.sql.pg.values.json_text import json_part, json_part_text
 from triplicate.sql.pg.values.patterns import glob_of_like
 from triplicate.sql.pg.values.regular_expressions import regular_expression
@@ -113,6 +114,12 @@ def format_text(pattern: Value, *arguments: Value) -> Value:
             raise SqlError("22023", "too few arguments for format()")
         argument = arguments[following - 1]
         shown = "" if argument is None else str(argument)
+        if len(arguments) >= FORMAT_FEW and len(shown) > FORMAT_ARGUMENT_MAX:
+            raise SqlError(
+                "54000",
+                f"format() takes texts of up to {FORMAT_ARGUMENT_MAX} characters where it has more than {FORMAT_FEW} arguments",
+                hint="Join long texts with || or concat().",
+            )
         if width and int(width) > _TEXT_MAX:
             raise SqlError("54000", f"a function may make {_TEXT_MAX} characters, this would be {width}")
         size += at - match.start() + max(len(shown), int(width or 0))

@@ -67,6 +67,22 @@ def test_a_drop_is_all_or_nothing(pair: Pair) -> None:
     same(pair)
 
 
+def test_a_trigger_is_dropped_from_its_table_only(pair: Pair) -> None:
+    send(
+        pair, "create table t(a int)", "create table o(a int)", "create trigger x after insert on t begin insert into o values (new.a); end"
+    )
+    assert (refused(pair, "drop trigger x on o").sqlstate, refused(pair, "drop trigger x on missing restrict").sqlstate) == (
+        "42704",
+        "42P01",
+    )
+    send(pair, "drop trigger if exists x on o", "drop trigger if exists x on missing", "drop trigger if exists y on t")
+    assert refused(pair, "drop trigger y on t").sqlstate == "42704"
+    assert names(pair) == ["o", "t", "x"]
+    send(pair, 'DROP TRIGGER IF EXISTS "x" ON "T" CASCADE')
+    assert names(pair) == ["o", "t"]
+    same(pair)
+
+
 @pytest.mark.parametrize("name", ["pg_settings", '"PG_Settings"', "pg_class"])
 def test_no_table_gets_a_name_of_the_catalogue(pair: Pair, name: str) -> None:
     send(pair, "create table t(a int)")

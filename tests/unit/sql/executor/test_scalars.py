@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
+from functools import partial
 
 import apsw
 import pytest
@@ -11,8 +13,10 @@ from tests.unit.sql.pg.translation_rig import NOW, TranslatedDatabase
 from triplicate.errors import SqlError
 from triplicate.sql.core import value_checks
 from triplicate.sql.core.interface import Value
-from triplicate.sql.executor.scalars import register_scalars
+from triplicate.sql.executor.scalars import _extreme, register_scalars
+from triplicate.sql.executor.text_scalars import format_text
 from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.conversions import FORMAT_ARGUMENT_MAX
 
 
 @pytest.fixture
@@ -44,7 +48,9 @@ def database() -> TranslatedDatabase:
         ("translate('12345', '143', 'ax')", "a2x5"), ("chr(228)", "ä"), ("ascii('ä')", 228), ("to_hex(-1)", "ffffffffffffffff"),
         ("md5('a')", "0cc175b9c0f1b6a831c399e269772661"), ("trim(both 'x' from 'xax')", "a"), ("trim(leading from '  a ')", "a "),
         ("length('äö')", 2), ("octet_length('äö')", 4), ("char_length('ab')", 2), ("starts_with('abc', 'ab')", 1),
-        ("greatest(1, null, 3)", 3), ("least('b', 'a', null)", "a"), ("greatest(null, null)", None), ("coalesce(null, 5)", 5),
+        ("greatest(1, null, 3)", 3),
+        ("format('%s%s%s%s%s|%s', 1, 1.50, true, null, '2020-01-01'::date, 1e20::float8)", "11.50t2020-01-01|1e+20"),
+        ("least('b', 'a', null)", "a"), ("greatest(null, null)", None), ("coalesce(null, 5)", 5),
         ("coalesce(a)", 20),
         ("'a' || null", None), ("'a' || true", "atrue"), ("'a' || 1.50", "a1.50"), ("b || 1", "abc1"),
         ("b like 'a%'", 1), ("b like 'A%'", 0), ("b ilike 'A%'", 1), ("'a%c' like 'a\\%c'", 1), ("'abc' like 'a\\%c'", 0),
@@ -233,6 +239,33 @@ def test_a_stored_number_is_never_written_out_beyond_the_limits(is_binary: bool)
 
 def test_json_has_numbers_of_any_length() -> None:
     assert types.decode_parameter(f"[1e1000000000, {LONG}]".encode(), types.JSON, False) == f"[1e1000000000, {LONG}]"
+
+
+def test_a_call_is_passed_no_more_than_two_long_texts_at_once(database: TranslatedDatabase) -> None:
+    """The interface to SQLite copies all arguments before another thread can run."""
+    passed: list[int] = []
+    originals: dict[str, Callable[..., Value]] = {
+        "greatest": partial(_extreme, max),
+        "least": partial(_extreme, min),
+        "format": format_text,
+    }
+    for name, original in originals.items():
+
+        def noted(*arguments: Value, original: Callable[..., Value] = original) -> Value:
+            passed.append(sum(len(str(value)) for value in arguments))
+            return original(*arguments)
+
+        database.connection.create_scalar_function(f"triplicate_{name}", noted, -1, deterministic=True)
+    longs = [f"repeat('{letter}', {FORMAT_ARGUMENT_MAX})" for letter in "abcdefghijkl"]
+    assert database.value(f"left(greatest({', '.join(longs)}), 1)") == "l"
+    assert database.value(f"left(least({', '.join(longs)}), 1)") == "a"
+    assert len(passed) == 2 * (len(longs) - 1)
+    assert max(passed) == 2 * FORMAT_ARGUMENT_MAX
+    passed.clear()
+    with pytest.raises(SqlError, match="takes texts of up to") as refused:
+        database.value("format('%s%s%s%s%s', 1, 2, 3, 4, repeat('a', 1000000))")
+    assert (refused.value.sqlstate, max(passed)) == ("54000", len("%s" * 5) + 4 + FORMAT_ARGUMENT_MAX + 1)
+    assert database.value("length(format('%s%s%s%s', 2, 3, 4, repeat('a', 1000000)))") == 1_000_003
 
 
 def test_an_aggregate_keeps_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

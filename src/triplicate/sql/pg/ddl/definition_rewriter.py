@@ -218,8 +218,8 @@ def _drop(sql: str, tokens: Tokens) -> RewrittenDefinition:
     edits = TextEdits(sql)
     drop_schemas(tokens, edits)
     if kind == "TRIGGER":
-        at_on = next((index for index, token in enumerate(tokens) if token.upper == "ON" and index > 2), len(tokens))
-        edits.remove(tokens[at_on:])
+        if tokens[-1].upper in ("CASCADE", "RESTRICT"):
+            edits.remove(tokens[-1:])
         return RewrittenDefinition(edits.text().rstrip())
     if kind == "INDEX" and at(tokens, 2).upper == "CONCURRENTLY":
         edits.remove([tokens[2]])

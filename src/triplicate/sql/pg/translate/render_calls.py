@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from triplicate.errors import SqlError
 from triplicate.sql.pg.analysis.calls import DATE_PARTS, FUNCTIONS
 from triplicate.sql.pg.analysis.grouping import same_expression
@@ -11,7 +13,7 @@ from triplicate.sql.pg.syntax.nodes import Expression
 from triplicate.sql.pg.translate.render import OURS
 from triplicate.sql.pg.translate.render_numbers import NumberRenderer
 from triplicate.sql.pg.values import types
-from triplicate.sql.pg.values.conversions import INTEGERS, WRITTEN_OTHERWISE
+from triplicate.sql.pg.values.conversions import FORMAT_ARGUMENT_MAX, FORMAT_FEW, INTEGERS, WRITTEN_OTHERWISE
 
 # A UUID of version 4 from SQLite's own random bytes.
 _UUID = (
@@ -72,6 +74,8 @@ class CallRenderer(NumberRenderer):
             self.add(")", node)
         elif name in ("greatest", "least"):
             self._extreme(node, "max" if name == "greatest" else "min")
+        elif name == "format" and arguments:
+            self._format(node)
         elif name in ("min", "max") and any(map(may_be_long, arguments)):
             self._longest(node)
         elif name in ("mod", "div") and len(arguments) == 2:
@@ -128,7 +132,29 @@ class CallRenderer(NumberRenderer):
             self.call("", node, node.arguments[0])
             return
         kind = "numeric_" if any(map(may_be_long, node.arguments)) else ""
-        self.call(OURS + kind + ("greatest" if name == "max" else "least"), node, *node.arguments)
+        self._pairwise(OURS + kind + ("greatest" if name == "max" else "least"), node, node.arguments)
+
+    def _pairwise(self, name: str, node: nodes.Call, arguments: Sequence[Expression]) -> None:
+        """Render a call as calls of two arguments each: a call of Python copies all its arguments before another thread can run."""
+        if len(arguments) == 1:
+            self.write(arguments[0])
+            return
+        middle = len(arguments) // 2
+        self.add(f"{name}(", node)
+        self._pairwise(name, node, arguments[:middle])
+        self.add(", ", node)
+        self._pairwise(name, node, arguments[middle:])
+        self.add(")", node)
+
+    def _format(self, node: nodes.Call) -> None:
+        """Render format(). Of many arguments, SQLite passes no more than one character beyond the limit for each."""
+        self.add(f"{OURS}format(", node)
+        for index, argument in enumerate(node.arguments):
+            is_cut = len(node.arguments) > FORMAT_FEW and index
+            self.add(", substr(" if is_cut else ", " if index else "", node)
+            self.write(argument)
+            self.add(f", 1, {FORMAT_ARGUMENT_MAX + 1})" if is_cut else "", node)
+        self.add(")", node)
 
     def _longest(self, node: nodes.Call) -> None:
         """Render min() and max() of numerics that may be stored as text."""

@@ -32,6 +32,10 @@ INTEGERS = (types.INT2, types.INT4, types.INT8, types.OID)
 TEXTS = (types.TEXT, types.VARCHAR, types.BPCHAR)
 WRITTEN_OTHERWISE = (types.BOOL, types.FLOAT4, types.FLOAT8, types.NUMERIC, types.BYTEA, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ)
 """Types whose text differs from SQLite's text of the stored value."""
+FORMAT_FEW = 5
+"""Number of arguments of format() up to which they may have any length."""
+FORMAT_ARGUMENT_MAX = 256 * 1024
+"""Upper bound on the characters of each of more arguments. All are copied at once, and nothing else runs meanwhile."""
 REGISTERED = ("regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper")
 """Names of types for objects of the catalogue. Casts to them need the catalogue."""
 

@@ -75,7 +75,7 @@ REWRITTEN = [
         "create trigger x after insert on t begin insert into u values (new.a); end",
     ),
     ("create table t(a int references public.u(b), check (t.a > 0))", "create table t(a int references u(b), check (t.a > 0))"),
-    ("drop trigger x on t", "drop trigger x"),
+    ("drop trigger x on public.t cascade", "drop trigger x on t"),
     (
         "alter table public.t add column if not exists c varchar(10) default 'a'::varchar not null",
         "alter table t add column if not exists c varchar(10) default 'a' not null",
