@@ -53,6 +53,14 @@ TABLES: dict[str, str] = {
     **LIVE_TABLES,
 }
 """Maps the name of each catalogue table to its columns, each with its type."""
+FUNCTION_TABLES = frozenset(("json_each", "json_tree", "jsonb_each", "jsonb_tree", "generate_series", "pg_unnest"))
+"""Tables of a function's results."""
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a user's table or view of this name would hide one that queries read, those of clients or the database's own."""
+    lowered = name.lower()
+    return lowered in TABLES or lowered in FUNCTION_TABLES or lowered.startswith("pragma_")
 
 
 @dataclass(slots=True)

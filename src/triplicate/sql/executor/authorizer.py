@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.sql.catalogue.relations import TABLES as CATALOGUE_TABLES
+from triplicate.sql.catalogue.relations import is_reserved
 from triplicate.sql.core.interface import Column, Prepared, StatementKind
 from triplicate.sql.core.lexer import (
     SqlDialect,
@@ -90,9 +90,9 @@ _LONG = 2_048
 """Characters of a text from which an INSERT is not cut into its tokens where they are not needed."""
 
 
-def catalogue_name_refusal(name: str) -> str:
-    """The message for a new table or view with the name of one of the catalogue."""
-    return f"{name} is a table of PostgreSQL's catalogue; give the table or view another name"
+def reserved_name_refusal(name: str) -> str:
+    """The message for a new table or view with a reserved name."""
+    return f"the name {name} is reserved for the catalogue or for the results of a function; give the table or view another name"
 
 
 class Mode(Enum):
@@ -299,8 +299,8 @@ class Authorizer:
         subject = second if action in (apsw.SQLITE_CREATE_TRIGGER, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_DROP_TRIGGER) else name
         if action not in _UPKEEP_ACTIONS and (is_internal(name) or is_internal(subject)):
             return self._deny("42501", f"names that begin with triplicate_ belong to Triplicate: {name}")
-        if action in _MAKES_RELATION and name.lower() in CATALOGUE_TABLES:
-            return self._deny("42939", catalogue_name_refusal(name))
+        if action in _MAKES_RELATION and is_reserved(name):
+            return self._deny("42939", reserved_name_refusal(name))
         if action == apsw.SQLITE_CREATE_VTABLE and second.lower() not in _MODULES:
             return self._deny("0A000", f"virtual tables of module {second} are not available; there are {', '.join(sorted(_MODULES))}")
         if mode is Mode.EXAMINE:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.sql.catalogue.relations import TABLES as CATALOGUE_TABLES
+from triplicate.sql.catalogue.relations import is_reserved
 from triplicate.sql.core.access_rights import Refusal
 from triplicate.sql.core.added_references import added_reference
 from triplicate.sql.core.interface import StatementKind
@@ -18,7 +18,7 @@ from triplicate.sql.core.lexer import first_words, sqlite_tokens
 from triplicate.sql.core.records import SchemaChange, SettingChange
 from triplicate.sql.core.rights import Action, Right
 from triplicate.sql.core.schema_versions import SchemaVersions
-from triplicate.sql.executor.authorizer import Authorizer, ChangeImages, catalogue_name_refusal, change_images
+from triplicate.sql.executor.authorizer import Authorizer, ChangeImages, change_images, reserved_name_refusal
 from triplicate.sql.executor.change_capture import ChangeCapture
 from triplicate.sql.executor.definitions import broken_by_rows, references, run_definition
 from triplicate.sql.executor.redefinitions import refuse_unmatched_rows
@@ -126,8 +126,8 @@ class SchemaStatements:
             # SQLite does not pass the new name to the authorizer. `table_names` leaves out internal tables.
             raise SqlError("42501", "names that begin with triplicate_ belong to Triplicate")
         for name in after - before:
-            if name.lower() in CATALOGUE_TABLES:
-                raise SqlError("42939", catalogue_name_refusal(name))
+            if is_reserved(name):
+                raise SqlError("42939", reserved_name_refusal(name))
         # A follower repeats the effect of a schema change on rows when it applies the text. An exception is DROP TABLE: its effect on the
         # rows of other tables comes from foreign keys, which are off on followers.
         self._capture.keep_only(mark, before & after if words[:2] == ["DROP", "TABLE"] else frozenset())

@@ -17,7 +17,7 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.live_tables import LIVE_TABLES
-from triplicate.sql.catalogue.relations import TABLES as CATALOGUE_TABLES
+from triplicate.sql.catalogue.relations import FUNCTION_TABLES, TABLES
 from triplicate.sql.core.interface import StatementKind
 from triplicate.sql.core.lexer import first_words, identifier, quote, sqlite_tokens
 from triplicate.sql.core.rights import Action, Right, Rights
@@ -37,10 +37,7 @@ _ACTIONS = {
 _FREE_ACTIONS = frozenset((apsw.SQLITE_SELECT, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE, apsw.SQLITE_PRAGMA))
 """Actions that touch no relation. The authorizer of the connection that runs the statement restricts functions and pragmas."""
 _FREE_TABLES = frozenset(
-    (
-        *("sqlite_schema", "sqlite_master", "sqlite_temp_schema", "sqlite_temp_master", "sqlite_sequence"),
-        *("json_each", "json_tree", "jsonb_each", "jsonb_tree", "generate_series", "pg_unnest", *CATALOGUE_TABLES),
-    )
+    ("sqlite_schema", "sqlite_master", "sqlite_temp_schema", "sqlite_temp_master", "sqlite_sequence", *FUNCTION_TABLES, *TABLES)
 )
 """The catalogue, and tables of a function's results."""
 _CHANGES = (Action.INSERT, Action.UPDATE, Action.DELETE)
