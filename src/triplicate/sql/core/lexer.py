@@ -147,7 +147,11 @@ def next_sqlite_tokens(sql: str) -> Iterator[Token]:
 
 
 def _postgresql_tokens(sql: str) -> list[Token]:
-    """Comments nest, and a string constant may go on in the next line."""
+    """Comments nest, and a string constant may go on in the next line.
+
+    Raises:
+        SqlError: 42601 for a name without characters.
+    """
     found: list[Token] = []
     at, size, arrays = 0, len(sql), 0
     match_at = _POSTGRESQL.match
@@ -175,6 +179,8 @@ def _postgresql_tokens(sql: str) -> list[Token]:
                 end = bracketed.end() if bracketed else end
         elif kind == "operator" and sql[at] == "]":
             arrays = max(0, arrays - 1)
+        if kind == "quoted" and sql[at:end] == '""':
+            raise SqlError("42601", 'zero-length delimited identifier at or near """"', position=at + 1)
         if kind == "string" and found and _continues(sql, found[-1], at):
             before = found[-1]
             found[-1] = Token("string", sql[before.start : end], before.start, end)

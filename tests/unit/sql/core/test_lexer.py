@@ -69,6 +69,13 @@ def test_a_string_constant_that_is_none_is_refused(text: str, state: str) -> Non
     assert refused.value.sqlstate == state
 
 
+def test_a_name_without_characters_is_refused_with_its_place() -> None:
+    with pytest.raises(SqlError, match="zero-length") as refused:
+        tokenize('select 1 as "a""b", 2 as ""')
+    assert (refused.value.sqlstate, refused.value.position) == ("42601", 26)
+    assert [token.text for token in tokenize('select $$""$$, \'""\'')] == ["select", '$$""$$', ",", "'\"\"'"]
+
+
 def test_a_string_for_sqlite_has_its_quotes_doubled_and_no_nul() -> None:
     assert quote_string("it's") == "'it''s'"
     with pytest.raises(SqlError, match="number 0"):
