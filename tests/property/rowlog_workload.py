@@ -13,10 +13,10 @@ from triplicate.sql.core.interface import Prepared, StatementKind
 from triplicate.sql.executor.authorizer import Authorizer
 from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.statement_batches import AutocommitRequest, PendingBatch
-from triplicate.sql.executor.transaction_functions import TransactionIds
+from triplicate.sql.executor.transaction_functions import TransactionContext, TransactionIds, open_applier_connection
 from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
-from triplicate.sql.storage.sqlite_file import open_follower, open_reader, open_store
+from triplicate.sql.storage.sqlite_file import open_reader, open_store
 from triplicate.sql.storage.transaction_history import RequestLimits
 
 SCHEMA = """
@@ -54,9 +54,9 @@ class Pair:
         for path in self.paths:
             open_store(path, b"d" * 16)
         self.writer = WriterConnection(self.paths[0], TransactionIds(1), wall_us=wall_us, request_limits=limits)
-        self.reader = open_reader(self.paths[0])
+        self.reader = open_reader(self.paths[0], TransactionContext().register)
         self.gate = Authorizer(self.reader)
-        self.follower = open_follower(self.paths[1])
+        self.follower = open_applier_connection(self.paths[1])
         self.applier = Applier(self.follower)
 
     def close(self) -> None:

@@ -11,11 +11,12 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     import apsw
 
     from triplicate.sql.engine import local_copy
-    from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_follower
+    from triplicate.sql.executor.transaction_functions import open_applier_connection
+    from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
     def open_with_triggers(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
-        connection = open_follower(path, setup)
+        connection = open_applier_connection(path, setup)
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
         return connection
 
-    patch(local_copy, "open_follower", open_with_triggers)
+    patch(local_copy, "open_applier_connection", open_with_triggers)

@@ -13,10 +13,10 @@ from triplicate.errors import SqlError
 from triplicate.sql import decode_header
 from triplicate.sql.core.records import encode_header
 from triplicate.sql.executor.statement_batches import AutocommitRequest, AutocommitResult
-from triplicate.sql.executor.transaction_functions import TransactionIds
+from triplicate.sql.executor.transaction_functions import TransactionIds, open_applier_connection
 from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
-from triplicate.sql.storage.sqlite_file import open_follower, open_store
+from triplicate.sql.storage.sqlite_file import open_store
 from triplicate.sql.storage.transaction_history import RequestLimits
 
 START_MS = 1_764_000_000_000
@@ -84,7 +84,7 @@ def without_time(batch: LogBatch) -> LogBatch:
 def replay(path: str, batches: Sequence[LogBatch]) -> None:
     """Apply batches, each in a transaction of its own, to a copy, which is made where it is missing."""
     open_store(path, b"d" * 16)
-    connection = open_follower(path)
+    connection = open_applier_connection(path)
     applier = Applier(connection)
     for batch in batches:
         follow(applier, [batch])

@@ -12,9 +12,10 @@ from triplicate.runtime import Host
 from triplicate.sql.backup.core.record_file import BatchFrame
 from triplicate.sql.backup.core.target import TargetSearch, preamble_of_first
 from triplicate.sql.core.records import decode_header
+from triplicate.sql.executor.transaction_functions import open_applier_connection
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
 from triplicate.sql.storage.sqlite_copy import delete_file, quick_check
-from triplicate.sql.storage.sqlite_file import ConnectionSetup, StoreState, open_follower, open_store, read_state
+from triplicate.sql.storage.sqlite_file import ConnectionSetup, StoreState, open_store, read_state
 from triplicate.sql.storage.sqlite_schema import schema_digest
 from triplicate.sql.storage.transaction_history import read_history
 
@@ -57,7 +58,7 @@ class WorkFile:
             self._host.disk.open(self.path, create=True).close()  # SQLite would make it readable for others.
         try:
             open_store(self.path, self._identity)
-            connection = self._connection = open_follower(self.path, self._setup)
+            connection = self._connection = open_applier_connection(self.path, self._setup)
             findings = quick_check(connection)
             state = read_state(connection)
         except (apsw.NotADBError, apsw.CorruptError, ValueError) as error:

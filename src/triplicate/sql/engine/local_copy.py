@@ -17,7 +17,7 @@ from triplicate.replica import is_position_mismatch
 from triplicate.runtime import Host
 from triplicate.sql.core.access_rights import NOTHING_STORED, AccessRights
 from triplicate.sql.core.notifications import Notification
-from triplicate.sql.executor.transaction_functions import TransactionIds
+from triplicate.sql.executor.transaction_functions import TransactionIds, open_applier_connection
 from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.access_tables import load_access_rights
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
@@ -129,7 +129,7 @@ class LocalCopy:
 
         def start() -> StoreState:
             self.close()
-            self._connection = open_follower(self.path, self._checkpointer.setup(self.setup))
+            self._connection = open_applier_connection(self.path, self._checkpointer.setup(self.setup))
             self._applier = Applier(self._connection)
             self._access_changes, self.access = 0, load_access_rights(self._connection)
             self.followed_epoch = self._applier.epoch

@@ -12,7 +12,7 @@ from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.transaction_numbers import transaction_id
 from triplicate.sql.executor.scalars import register_scalars
-from triplicate.sql.storage.sqlite_file import read_state
+from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_follower, read_state
 from triplicate.sql.storage.transaction_history import committed
 
 _ABORTED_MAX = 100_000
@@ -141,3 +141,10 @@ class TransactionContext:
         # A batch or control entry of a later epoch shows that recovery has decided about this one.
         decided = ids is not None or epoch < read_state(connection).epoch
         return "aborted" if decided else "in progress"
+
+
+def open_applier_connection(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
+    """As `open_follower`, with the functions that views and triggers call: ALTER TABLE resolves the columns of all views."""
+    connection = open_follower(path, setup)
+    TransactionContext().register(connection)
+    return connection

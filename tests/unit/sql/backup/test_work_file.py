@@ -74,6 +74,18 @@ def through(folder: Path, frames: list[BatchFrame], position: int) -> tuple[Work
         connection.close(True)
 
 
+def test_a_file_takes_a_change_of_tables_beside_a_view_over_a_view(tmp_path: Path) -> None:
+    """ALTER TABLE resolves the columns of all views, which call functions."""
+    (tmp_path / "pair").mkdir()
+    pair = TimedPair(tmp_path / "pair")
+    views = ("create view v as select triplicate_md5(a) as q from u", "create view w as select q from v")
+    for statement in (STATEMENTS[0], STATEMENTS[-1], *views, "alter table t rename column v to x"):
+        pair.run(statement)
+    pair.close()
+    _, (_, rows, _) = through(tmp_path, [joined(pair.batches)], 99)
+    assert rows == [[], []]
+
+
 def test_a_file_ends_between_two_transactions_of_one_entry(tmp_path: Path) -> None:
     batches = batches_of(tmp_path / "pair")
     singles = [BatchFrame(batch.first_offset, batch.epoch, batch.preamble or b"", batch.records) for batch in batches]

@@ -43,6 +43,28 @@ async def truncated_cluster(cluster: Cluster) -> tuple[SqlDatabase, str]:
     return leader, other
 
 
+def test_a_copy_applies_a_change_of_tables_beside_a_view_over_a_view(tmp_path: Path) -> None:
+    """ALTER TABLE resolves the columns of all views, which call functions."""
+
+    async def scene(cluster: Cluster) -> None:
+        for node in ("n1", "n2"):
+            await cluster.start(node, ON_REQUEST)
+        leader = await cluster.leader()
+        session = await leader.session()
+        for statement in (
+            "create table m(id integer primary key autoincrement, n numeric)",
+            "create view v as select triplicate_numeric_divide(n, 3) as q from m",
+            "create view w as select q from v",
+            "alter table m rename to moved",
+        ):
+            await affected(session, statement)
+        other = "n2" if cluster.leader_name() == "n1" else "n1"
+        await cluster.caught_up(other, leader.position)
+        assert copied_contents(file_of(cluster, other), tmp_path) == copied_contents(file_of(cluster, cluster.leader_name()), tmp_path)
+
+    play(tmp_path, scene, nodes=0)
+
+
 @pytest.mark.parametrize("reason", [f"{STANDS_AT} 3, where the log cannot be read", "a row was changed that is not there"])
 def test_a_copy_that_was_given_up_before_is_built_from_a_snapshot(tmp_path: Path, reason: str) -> None:
     async def scene(cluster: Cluster) -> None:

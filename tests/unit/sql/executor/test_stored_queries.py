@@ -77,6 +77,19 @@ def test_a_follower_applies_what_a_leader_has_accepted(pair: Pair, monkeypatch: 
     same(pair)
 
 
+@pytest.mark.parametrize(
+    "change",
+    ["alter table log rename to m", "alter table log rename column x to y", "alter table log drop column z", "alter table t rename to m"],
+)
+def test_a_follower_changes_tables_beside_views_that_call_functions(pair: Pair, change: str) -> None:
+    """ALTER TABLE resolves the columns of all views: those of a view over another with the functions of the other."""
+    send(pair, "alter table log add column z int", "create view v as select triplicate_numeric_divide(b, 3) as q, upper(x) as x from t")
+    send(pair, "create view w as select q, x from v", "create view y as select triplicate_substr(x, 1, 1) as x from w")
+    send(pair, "create trigger tg after insert on t begin insert into t(b) select triplicate_md5(q) from w limit 0; end")
+    send(pair, change)
+    same(pair)
+
+
 def test_a_change_of_a_table_names_the_view_that_hinders_it(pair: Pair) -> None:
     send(pair, "create table old(id int)", "create view w as select id from old")
     pair.script("drop table old")
