@@ -70,7 +70,10 @@ class WriterThread:
     def with_stop(self, stop: StopFlag, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function that `stop` interrupts, on the thread or, while that is idle, on the loop."""
         self.writer.limit.stop = stop
-        return function(*arguments)
+        try:
+            return function(*arguments)
+        finally:
+            self.writer.limit.clear()
 
     async def run(self, function: Callable[..., Any], *arguments: Any, on_cancel: Callable[[], None] | None = None) -> Any:
         """Run a function.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from triplicate.errors import SqlError
@@ -46,6 +47,16 @@ class StatementLimit:
     def clear(self) -> None:
         """No statement runs."""
         self.stop, self._deadline = StopFlag(), float("inf")
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing is interrupted meanwhile: what a connection does before and after a statement must end."""
+        stop, deadline = self.stop, self._deadline
+        self.clear()
+        try:
+            yield
+        finally:
+            self.stop, self._deadline = stop, deadline
 
     @property
     def is_reached(self) -> bool:

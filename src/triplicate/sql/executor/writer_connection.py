@@ -341,7 +341,8 @@ class WriterConnection:
     # Savepoints of the user.
 
     def savepoint(self, name: str) -> None:
-        self._capture.prepare()
+        with self.limit.paused():
+            self._capture.prepare()
         self._connection.execute(f'savepoint "user {self._schema.depth}"')
         self._schema.save(name, self._capture.mark())
 
@@ -352,8 +353,9 @@ class WriterConnection:
 
     def rollback_to(self, name: str) -> None:
         level = self._schema.level_of(name)
-        self._connection.execute(f'rollback to "user {level}"')
-        self._undo(self._schema.back_to(level))
+        with self.limit.paused():
+            self._connection.execute(f'rollback to "user {level}"')
+            self._undo(self._schema.back_to(level))
 
     # Statements.
 
@@ -382,8 +384,9 @@ class WriterConnection:
 
     def _run_undoable(self, sql: str, work: Callable[[], Result]) -> Result:
         """Run a statement's work inside of a savepoint. Raises as `run`."""
-        self._capture.prepare(sql)
-        self._changes.save()
+        with self.limit.paused():
+            self._capture.prepare(sql)
+            self._changes.save()
         before = self._schema.point(self._capture.mark())
         try:
             result = work()
@@ -438,10 +441,11 @@ class WriterConnection:
         return failure
 
     def _undo_statement(self, before: RollbackPoint, failure: SqlError) -> None:
-        if not self._connection.in_transaction:
-            self._lose(failure)
-        self._changes.undo()
-        self._undo(before)
+        with self.limit.paused():
+            if not self._connection.in_transaction:
+                self._lose(failure)
+            self._changes.undo()
+            self._undo(before)
 
     def _undo(self, point: RollbackPoint) -> None:
         """SQLite has rolled back to a point: follow it."""
@@ -489,7 +493,6 @@ class WriterConnection:
 
     def end_batch(self, run: BatchRun) -> PendingBatch:
         """All requests have run: what to append before `commit`."""
-        self.limit.clear()
         return self._pending(run.answers)
 
     def _pending(self, answers: Sequence[AutocommitResult]) -> PendingBatch:
@@ -510,13 +513,13 @@ class WriterConnection:
         if request.access is not None and request.access is not self._access.current:
             return AutocommitResult(error=SchemaMoved())
         self.context.number = None
-        self.limit.start(request.stop)
         prepared = request.prepared
         capture = self._capture
         capture.prepare(prepared.sql)
         self._changes.save()
         capture.begin_next()
         before = self._schema.point(capture.mark())
+        self.limit.start(request.stop)
         try:
             outcome = self._changes.run(prepared, request.parameters, request.role)
             if request.check_rows is not None:
@@ -525,8 +528,10 @@ class WriterConnection:
             fits = self._collect(before.changes, results, request.request_id)
         except FAULTS as error:
             failure = self._failure(error, prepared.sql)
+            self.limit.clear()
             self._undo_request(before, failure)
             return AutocommitResult(error=failure)
+        self.limit.clear()
         if not fits:
             self._undo_request(before)
             return AutocommitResult()
