@@ -6,20 +6,22 @@ runs it. The authorizer of the connection that runs it enforces the rules again,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from itertools import dropwhile, pairwise
+from itertools import dropwhile, islice, pairwise
 from typing import Any, NamedTuple
 
 import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.relations import is_reserved
+from triplicate.sql.core.expansion import SchemaSizes
 from triplicate.sql.core.interface import Column, Prepared, StatementKind
 from triplicate.sql.core.lexer import (
     SqlDialect,
     Statement,
+    Token,
     first_words,
     identifier,
     next_sqlite_tokens,
@@ -34,7 +36,7 @@ from triplicate.sql.core.session_counters import COUNTERS
 from triplicate.sql.core.transaction_block import failed_transaction
 from triplicate.sql.executor.definitions import has_column, parse_column_change, refuse_indexes_of_constraints, statements_of
 from triplicate.sql.executor.measured_statements import is_measured
-from triplicate.sql.storage.sqlite_schema import is_internal
+from triplicate.sql.storage.sqlite_schema import growing_relations, is_internal
 from triplicate.sql.storage.sqlstates import FAULTS, from_sqlite
 
 
@@ -86,6 +88,8 @@ _SETTING_PRAGMAS = frozenset(("application_id", "user_version"))
 _FORBIDDEN_FUNCTIONS = frozenset(("load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "sqlite_rename_table"))
 _MODULES = frozenset(("fts3", "fts4", "fts4aux", "fts5", "fts5vocab", "geopoly", "rtree", "rtree_i32"))
 _MAKES_RELATION = frozenset((apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_CREATE_VIEW, apsw.SQLITE_CREATE_VTABLE))
+_HEAD = 12
+"""Number of tokens at an INSERT's beginning in which its table stands."""
 _LONG = 2_048
 """Characters of a text from which an INSERT is not cut into its tokens where they are not needed."""
 
@@ -128,6 +132,8 @@ class Authorizer:
         self._tables: set[str] = set()
         self._functions: set[str] = set()
         """Tables and functions to which the examined statement refers."""
+        self._sizes: tuple[int, SchemaSizes] | None = None
+        """SQLite's schema version, and what views and triggers add to statements in it."""
         connection.authorizer = self._authorize
 
     @contextmanager
@@ -148,6 +154,8 @@ class Authorizer:
     def begin(self, kind: StatementKind, *, explain: bool = False) -> None:
         """A user's statement is prepared and runs until `end`. As `running`, for callers that must be quick."""
         self._mode, self._kind, self.refusal = Mode.EXAMINE if explain else _MODES[kind], kind, None
+        if kind is StatementKind.SCHEMA:
+            self._sizes = None  # SQLite uses a schema version again that was rolled back.
 
     def begin_read(self) -> None:
         """As `begin` with `StatementKind.READ`, whose mode need not be found."""
@@ -161,11 +169,13 @@ class Authorizer:
         """Prepare a statement without running it.
 
         Raises:
-            SqlError: 42601 for a mistake in it or for more than one statement, 0A000 or 42501 for a statement that is not allowed, ….
+            SqlError: 42601 for a mistake in it or for more than one statement, 0A000 or 42501 for a statement that is not allowed, 54001
+                for one that views and subqueries would make too large, ….
         """
         if len(sql) > MAX_STATEMENT_BYTES:
             raise SqlError("54000", f"a statement may have {MAX_STATEMENT_BYTES} characters, this one has {len(sql)}")
         if _is_long_insert(sql):
+            self._check_size(list(islice(next_sqlite_tokens(sql), _HEAD)))
             return self._examine(Statement(sql, ()), first_words(next_sqlite_tokens(sql)))
         statements = split_statements(sql, SqlDialect.SQLITE)
         if not statements:
@@ -173,6 +183,7 @@ class Authorizer:
         if len(statements) > 1:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
         statement = statements[0]
+        self._check_size(statement.tokens)
         text, words = statement.sql, first_words(statement.tokens)
         control = control_statement(text, words)
         if control is not None:
@@ -184,6 +195,13 @@ class Authorizer:
         if words[0] in ("CREATE", "DROP", "ALTER") and statements_of(text):
             return self._examine_definition(statement, words)
         return self._examine(statement, words)
+
+    def _check_size(self, tokens: Sequence[Token]) -> None:
+        """Check what views, subqueries and triggers would add to a statement: SQLite prepares it without an end in sight."""
+        version = int(self._connection.pragma("schema_version"))
+        if self._sizes is None or self._sizes[0] != version:
+            self._sizes = version, SchemaSizes(*growing_relations(self._connection))
+        self._sizes[1].check(tokens)
 
     def _examine_definition(self, statement: Statement, words: list[str]) -> Prepared:
         text = statement.sql
@@ -338,10 +356,10 @@ _CATALOGUE = frozenset(("sqlite_master", "sqlite_schema", "sqlite_temp_master", 
 
 
 def _is_long_insert(sql: str) -> bool:
-    """Whether a long text is one INSERT by the look of it. To cut it into tokens would take as long as SQLite needs for its rows."""
+    """Whether a long text is an INSERT of values by its look. To cut it into tokens would take as long as SQLite needs for its rows."""
     if len(sql) <= _LONG or sql[:7].upper() != "INSERT " or sql[-1].isspace():
         return False
-    return not any(mark in sql for mark in (";", "--", "/*"))
+    return not any(mark in sql for mark in (";", "--", "/*")) and "select" not in sql.lower()
 
 
 def control_statement(text: str, words: list[str]) -> Prepared | None:

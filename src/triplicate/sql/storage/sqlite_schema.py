@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,6 +38,8 @@ _KEY_COLUMNS = """
 select c.name, c."notnull" from pragma_table_xinfo(?, 'main') c right join pragma_index_info(?, 'main') i on c.cid = i.cid order by i.seqno
 """
 _GENERATED_VIRTUAL = 2
+_HAS_AS = re.compile(r"\bas\b", re.IGNORECASE)
+"""Behind this word stands the expression of a generated column."""
 _STORED = (0, 3)
 """Ordinary columns, and generated ones that are stored."""
 
@@ -152,6 +155,21 @@ def table_names(connection: apsw.Connection) -> frozenset[str]:
         " and name not like 'triplicate\\_%' escape '\\'"
     )
     return frozenset(str(name) for (name,) in rows)
+
+
+def growing_relations(connection: apsw.Connection) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """((name, text) of each view and of each table that may have generated columns, (table or view, text) of each trigger)."""
+    rows = connection.execute(
+        "select type, case type when 'trigger' then tbl_name else name end, sql from main.sqlite_schema"
+        " where type in ('view', 'trigger') or (type = 'table' and sql like '%as%')"
+    )
+    relations, triggers = list[tuple[str, str]](), list[tuple[str, str]]()
+    for kind, name, sql in rows:
+        if kind == "trigger":
+            triggers.append((str(name), str(sql)))
+        elif kind == "view" or _HAS_AS.search(str(sql)):
+            relations.append((str(name), str(sql)))
+    return relations, triggers
 
 
 def relations_of(connection: apsw.Connection) -> dict[str, tuple[str, str]]:

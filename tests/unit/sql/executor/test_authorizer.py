@@ -239,6 +239,26 @@ def test_the_definition_of_a_table_calls_no_function_of_ours(connection: apsw.Co
     Authorizer(connection).examine("create view w as select triplicate_left(a, 1) as a from t")
 
 
+def test_a_statement_that_views_and_subqueries_make_too_large_is_refused(connection: apsw.Connection) -> None:
+    gate, nested = Authorizer(connection), "t"
+    for _ in range(17):
+        nested = f"(select a || a as a from {nested})"
+    texts = [f"select * from {nested}", f"insert into t(a) select a from {nested}", f"create view w as select a from {nested}"]
+    texts += [f"insert into t(a) select '{'x' * 5000}' || a from {nested}", f"create table n(a) as insert into n select a from {nested}"]
+    for sql in texts:
+        with pytest.raises(SqlError) as refused:
+            gate.examine(sql)
+        assert refused.value.sqlstate == "54001"
+    for level in range(17):
+        connection.execute(f"create view v{level} as select a || a as a from {f'v{level - 1}' if level else 't'}")
+    with pytest.raises(SqlError, match="would add"):
+        gate.examine("select a from v16")
+    gate.examine("select a from v9")
+    with gate.running(StatementKind.SCHEMA):
+        connection.execute("drop view v9; create view v9 as select a from t")
+    gate.examine("select a from v16")
+
+
 def texts(sql: str) -> list[str]:
     return [statement.sql for statement in split_statements(sql, SqlDialect.SQLITE)]
 

@@ -18,6 +18,15 @@ from tests.unit.sql.pg.raw_client import RawClient, query
 CALLBACK_S = 0.05
 """Bound of one callback, in seconds of processor time. The slowest takes a fifth of it without other load."""
 
+
+def nested(query: str, depth: int) -> str:
+    """A query of a query of … of t."""
+    text = "t"
+    for level in range(depth):
+        text = f"({query.format(text)}) s{level}"
+    return f"select * from {text}"
+
+
 STATEMENTS = {
     "constants of IN": ("select 1 where 5 in (" + ", ".join(map(str, range(100_000))) + ")", "C SELECT 1"),
     "rows of VALUES": ("select count(*) from (values " + ", ".join(f"({n}, 'a{n}')" for n in range(20_000)) + ") v", "C SELECT 1"),
@@ -48,6 +57,19 @@ STATEMENTS = {
     "parts of LIKE": ("select repeat('a', 100000) like '" + "%a" * 3000 + "b'", "C SELECT 1"),
     "repetitions": ("select repeat('a', 100000) ~ '(a*)*(a|aa)*(a+)+b'", "C SELECT 1"),
     "a long value": ("select length(" + " || ".join(["repeat('x', 10000000)"] * 10) + ")", "E ERROR 54000"),
+    "columns of queries within queries": (nested("select a + a as a from {}", 40), "E ERROR 54001"),
+    "columns of WITH": (
+        "with c0 as (select a from t), "
+        + ", ".join(f"c{n} as (select a + a as a from c{n - 1})" for n in range(1, 40))
+        + " select a from c39",
+        "E ERROR 54001",
+    ),
+    "queries of WITH within each other": (
+        "with c0 as (select a from t), "
+        + ", ".join(f"c{n} as (select a from c{n - 1} union all select a from c{n - 1})" for n in range(1, 20))
+        + " select a from c19",
+        "E ERROR 54001",
+    ),
     "format": ("select length(format('" + "%s" * 9 + "', " + ", ".join(["repeat('x', 10000000)"] * 9) + "))", "E ERROR 54000"),
 }
 
