@@ -31,7 +31,7 @@ _NAMES = ("word", "quoted")
 
 @dataclass(slots=True)
 class Source:
-    """What a query reads: a view, a subquery, a table."""
+    """A view, subquery or table that a query reads."""
 
     weights: dict[str, int] = field(default_factory=dict)
     """Maps a column, as `fold` has it, to the terms of its expression, if they are more than one."""
