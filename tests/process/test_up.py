@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from tests.process.at_once import at_once
-from tests.process.running import TIMEOUT_S, Member, Up, is_running, run, started
+from tests.process.running import TIMEOUT_S, Member, Up, is_running, run, run_json, started
 from tests.waiting import LIMIT_S, wait_until
 
 
@@ -286,3 +286,15 @@ def test_the_table_shows_processes_and_their_addresses(tmp_path: Path) -> None:
     assert "bookie-1" in out
     assert "127.0.0.1:" in out
     assert f"TRIPLICATE_METADATA=sqlite://{tmp_path}/c/metadata.db" in " ".join(output.split())
+
+
+def test_a_cluster_does_not_join_the_one_that_the_shell_names(tmp_path: Path) -> None:
+    with (
+        Up(tmp_path / "first", "--bookies", "1", "--nodes", "0") as first,
+        Up(tmp_path / "second", "--bookies", "2", "--nodes", "1", TRIPLICATE_METADATA=first.uri) as second,
+    ):
+        assert set(second.members) == {"bookie-1", "bookie-2", "node-1"}
+        registered = [[one["bookie_id"] for one in run_json("bookie", "list", uri=up.uri)["bookies"]] for up in (first, second)]
+        assert registered == [["bookie-1"], ["bookie-1", "bookie-2"]]
+        assert second.end(signal.SIGTERM) == 0
+    assert f"ignored for the processes of {tmp_path}/second, whose settings files and folder decide: TRIPLICATE_METADATA\n" in second.errors

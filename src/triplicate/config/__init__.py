@@ -4,8 +4,8 @@ from triplicate.config.autorecovery_settings import AutorecoverySettings
 from triplicate.config.bookie_settings import BookieSettings
 from triplicate.config.client_settings import ClientSettings
 from triplicate.config.database_client_settings import DatabaseClientSettings
-from triplicate.config.environment import CONFIG_VARIABLE, settings_of_environment
-from triplicate.config.loader import Configuration, Key, keys_of, load, section_of, to_toml
+from triplicate.config.environment import CONFIG_VARIABLE, METADATA_VARIABLE, settings_of_environment
+from triplicate.config.loader import Configuration, Key, keys_of, load, section_of, to_toml, variable_of
 from triplicate.config.node_settings import NodeSettings
 from triplicate.config.process_settings import MetadataSettings, ProcessSettings
 from triplicate.config.resp_settings import RespSettings
@@ -16,6 +16,7 @@ from triplicate.config.store_settings import StoreSettings
 
 __all__ = [
     "CONFIG_VARIABLE",
+    "METADATA_VARIABLE",
     "AutorecoverySettings",
     "BookieSettings",
     "ClientSettings",
@@ -36,4 +37,5 @@ __all__ = [
     "setting",
     "settings_of_environment",
     "to_toml",
+    "variable_of",
 ]

@@ -12,6 +12,8 @@ Settings = TypeVar("Settings")
 
 CONFIG_VARIABLE = "TRIPLICATE_CONFIG"
 """Names a TOML file with settings. It may have the sections of any process."""
+METADATA_VARIABLE = "TRIPLICATE_METADATA"
+"""Names the cluster of client commands. A server follows it only if no flag, no file and no variable of its own setting names one."""
 
 
 def settings_of_environment(settings: type[Settings], environment: Mapping[str, str]) -> Settings:

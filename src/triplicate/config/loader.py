@@ -39,11 +39,16 @@ class Key:
 
     @property
     def variable(self) -> str:
-        return f"{PREFIX}{self.section}_{self.name}".upper()
+        return variable_of(self.section, self.name)
 
     @property
     def flag(self) -> str:
         return f"--{self.section}-{self.name}".replace("_", "-")
+
+
+def variable_of(section: str, name: str) -> str:
+    """The environment variable of a setting."""
+    return f"{PREFIX}{section}_{name}".upper()
 
 
 def section_of(settings: type) -> str:

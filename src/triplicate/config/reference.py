@@ -20,6 +20,8 @@ Written by `make settings` from `src/triplicate/config/`; do not edit it by hand
 
 Each process reads one TOML file (`--config FILE`) with one table per section. Every key is also an environment variable and a flag.
 A flag wins over a variable, a variable over the file, the file over the default. An unknown key is an error that names the nearest one.
+The processes of `triplicate up` do not get variables of settings that it writes for them
+([a local cluster](../operations.md#a-local-cluster)).
 
 Sizes are bytes and may be written with a unit (`"64 MiB"`, `"10 MB"`), durations likewise (`"200 ms"`, `"10 s"`, `"5 min"`, `"1 h"`,
 `"7 d"`). A variable gives a list with commas; a flag is repeated. The flag of a key in the process's own section may leave the

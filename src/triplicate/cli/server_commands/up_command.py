@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import os
 import signal
 import threading
 import time
@@ -91,7 +92,8 @@ def up(
         signal.signal(number, lambda *_: stop.set())
     if secure:
         require("a secured cluster", "triplicate[security]", ("cryptography", "scramp"))
-    with local_cluster(Path(folder), bookies=bookies, nodes=nodes, metadata=metadata, secure=secure, resp=resp) as cluster:
+    begin = report_overruled
+    with local_cluster(Path(folder), bookies=bookies, nodes=nodes, metadata=metadata, secure=secure, resp=resp, begin=begin) as cluster:
         monitor = ClusterMonitor(cluster, restart=not no_restart, silence_limit_s=silence_limit_s or None)
         with contextlib.ExitStack() as stack:
             pages = None
@@ -155,6 +157,13 @@ class ClusterMonitor:
                     seen = prober.answers
                     for line in self.observe(seen):
                         report(line)
+
+
+def report_overruled(folder: ClusterFolder) -> None:
+    """Name the variables of other clusters and processes that this cluster's processes do not get."""
+    names = folder.overruled(os.environ)
+    if names:
+        report(f"ignored for the processes of {folder.path}, whose settings files and folder decide: {', '.join(names)}")
 
 
 def report(text: str) -> None:

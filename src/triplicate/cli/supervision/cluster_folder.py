@@ -25,7 +25,16 @@ from pathlib import Path
 from triplicate.cli.supervision.secured_folder import METADATA_USER, SecuredFolder, Tables
 from triplicate.cli.supervision.zookeeper_process import configuration, secure_configuration
 from triplicate.cli.supervision.zookeeper_security import ZooKeeperSecurity, write_secure_files
-from triplicate.config import CONFIG_VARIABLE, MetadataSettings, SecuritySettings, load, settings_of_environment, to_toml
+from triplicate.config import (
+    CONFIG_VARIABLE,
+    METADATA_VARIABLE,
+    MetadataSettings,
+    SecuritySettings,
+    load,
+    settings_of_environment,
+    to_toml,
+    variable_of,
+)
 from triplicate.errors import ConfigError, EnvironmentFault, FormatError, WrongCluster
 from triplicate.metadata import DEFAULT_ROOT
 
@@ -42,6 +51,8 @@ SECURITY = "security"
 """Folder of a secured cluster with its certificates, users and passwords, and the settings of its clients."""
 CLIENT_FILE = f"{SECURITY}/client.toml"
 """Settings of client commands, in the folder of a secured cluster."""
+_METADATA_ACCESS = ("tls", "user", "password_file", "mechanism", "acl")
+"""Settings of section ``metadata`` by which a process is admitted to ZooKeeper."""
 HOST = "127.0.0.1"
 # Below Linux's range for the ports of outgoing connections, so that a port is still free at the next start.
 PORTS = range(20_000, 32_000)
@@ -210,6 +221,32 @@ class ClusterFolder:
         else:
             tables["resp"] = {"port": next(resp_ports)}
         return merged(tables, self.security_tables(member)) if self.is_secured else tables
+
+    def environment_of_processes(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The given variables without settings that `up` decides for a process: they may be of another cluster."""
+        decided = {name for member in self.members for name in self._decided(member)}
+        kept = {name: value for name, value in environment.items() if name not in decided}
+        return {**kept, variable_of("resp", "serve"): "true"} if self.serves_resp else kept
+
+    def overruled(self, environment: Mapping[str, str]) -> list[str]:
+        """The given variables that say something else than what `up` decides for a process, in order of their names."""
+        decided = [self._decided(member) for member in self.members]
+        return sorted({name for of in decided for name in of if name in environment and environment[name] != str(of[name])})
+
+    def _decided(self, member: ClusterMember) -> dict[str, object]:
+        """The variables of what makes a process the one that it is in this cluster, and how it reaches the others, with the settings of
+        this folder (None for none). A variable otherwise overrides the file that has the setting.
+
+        The switch of auto-recovery is not among them: it can be turned off for one run.
+        """
+        if member.kind == ZOOKEEPER:
+            return {METADATA_VARIABLE: self.metadata_uri}
+        unset: Tables = {section: dict.fromkeys(table) for section, table in self.security_tables(member).items()}
+        unset["metadata"] = dict.fromkeys(_METADATA_ACCESS)
+        tables = merged(unset, self._tables(member, iter((0,))))
+        tables.pop("autorecovery", None)
+        found = {variable_of(section, name): value for section, table in tables.items() for name, value in table.items()}
+        return {**found, METADATA_VARIABLE: self.metadata_uri}
 
     def security_tables(self, member: ClusterMember) -> Tables:
         """The settings that protect a bookie or node: its door, and its connections to others."""

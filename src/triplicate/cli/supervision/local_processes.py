@@ -59,8 +59,6 @@ class LocalCluster:
 
     def __init__(self, folder: ClusterFolder) -> None:
         self.folder = folder
-        self._environment = {**os.environ, "TRIPLICATE_RESP_SERVE": "true"} if folder.serves_resp else None
-        """Of the processes; None for that of this process."""
         self._running: dict[str, RunningProcess] = {}
         self._launched: dict[str, int] = {}
         """By name: the read end of the pipe on which a launched process reports that it serves."""
@@ -194,7 +192,7 @@ class LocalCluster:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env=self._environment,
+                    env=self.folder.environment_of_processes(os.environ),
                     pass_fds=(self._pipe_read, ready_write),
                     # A separate session: Ctrl-C at the terminal reaches only this process, which ends the others in order.
                     start_new_session=True,

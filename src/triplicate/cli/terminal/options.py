@@ -13,6 +13,7 @@ import click
 from triplicate.cli.supervision.cluster_folder import CLIENT_FILE, read_folder
 from triplicate.config import (
     CONFIG_VARIABLE,
+    METADATA_VARIABLE,
     Configuration,
     Key,
     MetadataSettings,
@@ -21,6 +22,7 @@ from triplicate.config import (
     load,
     section_of,
     settings_of_environment,
+    variable_of,
 )
 from triplicate.errors import ConfigError
 from triplicate.metadata import MetadataAccess
@@ -31,7 +33,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Settings = TypeVar("Settings")
 
 DEFAULT_FOLDER = "triplicate-data"
-METADATA_VARIABLE = "TRIPLICATE_METADATA"
+_URI_VARIABLE = variable_of("metadata", "uri")
 
 
 def settings_options(own: type, *others: type) -> Callable[[Command], Command]:
@@ -79,13 +81,16 @@ def _option(key: Key, *, short: bool) -> Callable[[Any], Any]:
 def load_configuration(sections: Sequence[type], config: str | None, flags: Mapping[str, object]) -> Configuration:
     """Read the settings of this process from its file, the environment and the flags.
 
+    `METADATA_VARIABLE` is a client's word for the cluster that it means. It must not move a server from the cluster that its file names.
+
     Raises:
         ConfigError: see `triplicate.config.load`.
     """
-    environment = dict(os.environ)
-    if METADATA_VARIABLE in environment:
-        environment.setdefault("TRIPLICATE_METADATA_URI", environment[METADATA_VARIABLE])
-    return load(sections, file=config, environment=environment, flags=flags)
+    found = load(sections, file=config, environment=os.environ, flags=flags)
+    if METADATA_VARIABLE in os.environ and found.source("metadata.uri") == "default":
+        environment = {**os.environ, _URI_VARIABLE: os.environ[METADATA_VARIABLE]}
+        return load(sections, file=config, environment=environment, flags=flags)
+    return found
 
 
 def metadata_option(command: Command) -> Command:
@@ -93,7 +98,7 @@ def metadata_option(command: Command) -> Command:
     return click.option(
         "--metadata",
         metavar="URI",
-        envvar=[METADATA_VARIABLE, "TRIPLICATE_METADATA_URI"],
+        envvar=[METADATA_VARIABLE, _URI_VARIABLE],
         help="The cluster: sqlite:///absolute/path/metadata.db, or zk://host:port;host:port/ledgers. "
         f"Default: the cluster in ./{DEFAULT_FOLDER}.",
     )(command)
@@ -172,7 +177,7 @@ def client_file() -> str | None:
         return named
     beside = Path(DEFAULT_FOLDER).absolute() / CLIENT_FILE
     # A variable that names another cluster must not meet this one's certificates and passwords.
-    uri = os.environ.get("TRIPLICATE_METADATA_URI") or os.environ.get(METADATA_VARIABLE)
+    uri = os.environ.get(_URI_VARIABLE) or os.environ.get(METADATA_VARIABLE)
     if not beside.exists() or (uri and uri != _uri_in(str(beside))):
         return None
     return str(beside)
@@ -190,6 +195,6 @@ def client_settings(settings: type[Settings]) -> Settings:
     """
     environment = dict(os.environ)
     if METADATA_VARIABLE in environment:
-        environment.setdefault("TRIPLICATE_METADATA_URI", environment[METADATA_VARIABLE])
+        environment.setdefault(_URI_VARIABLE, environment[METADATA_VARIABLE])
     environment[CONFIG_VARIABLE] = client_file() or ""
     return settings_of_environment(settings, environment)

@@ -22,7 +22,18 @@ from triplicate.cli.supervision.cluster_folder import (
     read_folder,
 )
 from triplicate.cli.supervision.zookeeper_process import read_configuration
-from triplicate.config import AutorecoverySettings, BookieSettings, MetadataSettings, ProcessSettings, RespSettings, all_sections, load
+from triplicate.config import (
+    AutorecoverySettings,
+    BookieSettings,
+    ClientSettings,
+    MetadataSettings,
+    NodeSettings,
+    ProcessSettings,
+    RespSettings,
+    SecuritySettings,
+    all_sections,
+    load,
+)
 from triplicate.errors import ConfigError, FormatError, WrongCluster
 
 
@@ -179,3 +190,60 @@ def test_a_zoo_cfg_that_says_too_little_is_named(tmp_path: Path, text: str) -> N
         read_configuration(tmp_path / "zoo.cfg")
     with pytest.raises(ConfigError, match="cannot be read"):
         read_configuration(tmp_path / "nowhere.cfg")
+
+
+OTHER_CLUSTER = {
+    "TRIPLICATE_METADATA": "zk://other:2181/ledgers",
+    "TRIPLICATE_METADATA_URI": "zk://other:2181/ledgers",
+    "TRIPLICATE_METADATA_USER": "other",
+    "TRIPLICATE_METADATA_TLS": "true",
+    "TRIPLICATE_CLIENT_USER": "other",
+    "TRIPLICATE_CLIENT_BOOKIE_TLS": "off",
+    "TRIPLICATE_SECURITY_CA_FILE": "/other/ca.pem",
+    "TRIPLICATE_BOOKIE_BOOKIE_ID": "other",
+    "TRIPLICATE_BOOKIE_PORT": "3181",
+    "TRIPLICATE_BOOKIE_JOURNAL_DIRECTORIES": "/other/journal",
+    "TRIPLICATE_NODE_NODE_ID": "other",
+    "TRIPLICATE_NODE_DIRECTORY": "/other/data",
+    "TRIPLICATE_RESP_PORT": "6379",
+    "TRIPLICATE_PROCESS_METRICS_PORT": "9090",
+}
+TASTE = {
+    "PATH": "/bin",
+    "TRIPLICATE_AUTORECOVERY_IN_BOOKIE": "false",
+    "TRIPLICATE_NODE_CONNECTIONS": "7",
+    "TRIPLICATE_PROCESS_LOG_LEVEL": "debug",
+}
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_variables_of_another_cluster_do_not_reach_the_processes_of_this_one(tmp_path: Path, *, secure: bool) -> None:
+    folder = open_folder(tmp_path, bookies=1, nodes=1, secure=secure)
+    folder.write_configs()
+    for member in folder.members:
+        environment = folder.environment_of_processes(OTHER_CLUSTER | TASTE)
+        assert environment.items() >= TASTE.items()
+        file = str(folder.config_of(member))
+        sections = tuple(all_sections().values())
+        loaded, alone = load(sections, file=file, environment=environment), load(sections, file=file)
+        for section in (MetadataSettings, SecuritySettings, ClientSettings, RespSettings):
+            assert loaded.get(section) == alone.get(section)
+        own = ("bookie_id", "port", "journal_directories") if member.kind == "bookie" else ("node_id", "directory", "port")
+        settings: type = BookieSettings if member.kind == "bookie" else NodeSettings
+        for name in own:
+            assert getattr(loaded.get(settings), name) == getattr(alone.get(settings), name)
+        assert loaded.get(ProcessSettings).metrics_port == member.metrics_port
+        assert "TRIPLICATE_METADATA" not in environment
+    assert folder.overruled(OTHER_CLUSTER | TASTE) == sorted(OTHER_CLUSTER)
+
+
+def test_variables_that_name_this_cluster_are_not_reported(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path, bookies=1, nodes=1)
+    assert folder.overruled(TASTE | {"TRIPLICATE_METADATA": folder.metadata_uri, "TRIPLICATE_METADATA_URI": folder.metadata_uri}) == []
+
+
+def test_a_zookeeper_of_the_folder_gets_the_same_environment(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path, bookies=1, nodes=0, metadata="zk")
+    given = {"TRIPLICATE_METADATA": "zk://other:2181/ledgers", "JAVA_HOME": "/java"}
+    assert folder.environment_of_processes(given) == {"JAVA_HOME": "/java"}
+    assert folder.overruled({"TRIPLICATE_METADATA": folder.metadata_uri}) == []

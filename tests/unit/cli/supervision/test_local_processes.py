@@ -30,7 +30,7 @@ if "late" in behaviour:
     while not os.path.exists(behaviour.split()[2]):
         time.sleep(0.01)
 positions = {f"database {number}": number for number in range(10_000)} if "many databases" in behaviour else {}
-os.write(pipe, json.dumps({"address": "here", **positions}).encode() + b"\\n")
+os.write(pipe, json.dumps({"address": os.environ.get("TRIPLICATE_METADATA", "here"), **positions}).encode() + b"\\n")
 os.close(pipe)
 os.read(parent, 1)
 """
@@ -76,6 +76,18 @@ def test_a_launched_process_is_noted_and_ends_with_the_cluster(cluster: LocalClu
     cluster.close()
     assert process_start(pid) is None
     assert not (cluster.folder.path / "processes.json").exists()
+
+
+def test_the_variable_of_another_cluster_reaches_no_process_at_start_or_restart(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRIPLICATE_METADATA", "sqlite:///other/metadata.db")
+    cluster.start("bookie-1")
+    assert cluster.running["bookie-1"].facts == {"address": "here"}
+    cluster.kill("bookie-1")
+    cluster.ended()
+    cluster.launch("bookie-1")
+    wait_until(lambda: [one.facts for one in cluster.newly_ready()] == [{"address": "here"}], LIMIT_S, "the bookie is ready")
 
 
 @pytest.mark.parametrize("later", [False, True])
