@@ -10,6 +10,7 @@ import apsw
 from triplicate.errors import ArgumentError
 from triplicate.runtime import Host
 from triplicate.sql.backup.core.sql_text import BEGIN_MARK, END_MARK, definition_for_psql, inserts, loading_order
+from triplicate.sql.backup.stored_words import in_postgresql_words
 from triplicate.sql.core.lexer import quote
 from triplicate.sql.storage.sqlite_file import open_reader
 from triplicate.sql.storage.sqlite_schema import load_tables
@@ -57,6 +58,10 @@ def write_dump(host: Host, source_path: str, path: str, title: str) -> None:
         connection.close(True)
 
 
+def _definition(sql: str) -> str:
+    return f"{definition_for_psql(in_postgresql_words(sql))};\n"
+
+
 def _statements(connection: apsw.Connection) -> Iterator[str]:
     virtual = [name for (name,) in connection.execute("select name from pragma_table_list where schema = 'main' and type = 'virtual'")]
     if virtual:
@@ -75,16 +80,16 @@ def _statements(connection: apsw.Connection) -> Iterator[str]:
     }
     order = loading_order(references)
     for name in order:
-        yield f"{definition_for_psql(texts[name])};\n"
+        yield _definition(texts[name])
     keys = dict.fromkeys(str(sql) for (sql,) in connection.execute(_KEYS))
-    yield from (f"{definition_for_psql(sql)};\n" for sql in keys)
+    yield from map(_definition, keys)
     for name in order:
         columns, types = tables[name].shape.columns, tables[name].shape.types
         rows = connection.execute(f"select {', '.join(map(quote, columns))} from main.{quote(name)}")
         yield from inserts(name, columns, types, rows)
     for (sql,) in connection.execute(_LATER):
         if sql not in keys:
-            yield f"{definition_for_psql(str(sql))};\n"
+            yield _definition(str(sql))
     for pragma in ("user_version", "application_id"):
         value = connection.pragma(pragma)
         if value:

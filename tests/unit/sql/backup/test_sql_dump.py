@@ -52,6 +52,25 @@ insert into parts values (7, 'bolt');
 insert into uses values (7, 'bolt');
 """
 
+MEANINGS = """
+create table made(id uuid primary key default gen_random_uuid(), u text default gen_random_uuid()::text,
+    code text default 'x' || gen_random_uuid(),
+    r double precision default random(), half boolean default random() < 0.5, a timestamptz default now(),
+    b timestamp default localtimestamp, c date default current_date, d time default localtime, e text default now(),
+    f text default localtimestamp, g text default current_date,
+    h text default localtime, i timestamptz default current_date, j timestamp default current_date, k text default current_timestamp,
+    l text default '((random() & 9007199254740991) / 9007199254740992.0)');
+create table checked(a timestamptz check (a <= now()), b timestamp check (b <= localtimestamp), c date check (c <= current_date),
+    d time check (d <= localtime), s text check (s ilike 'A%' and s not ilike '%_z' and s like '_b%'),
+    n int check (sign(n) = 1 and ceil(n) > 0),
+    x double precision check (n::double precision < 9), f boolean generated always as (s ilike 'ab%') stored);
+create index checked_s on checked((s ilike 'b%')) where s ilike 'a%';
+create view seen as select s ilike 'a%' as y, s like 'a%' as z, random() < 2 as r from checked where a < now();
+create trigger followed after insert on checked begin insert into made(u) select gen_random_uuid() where new.s ilike 'a%'; end;
+insert into made(c) values ('2000-01-31');
+insert into checked values ('2000-01-31', '2000-01-31', '2000-01-31', '00:00:00', 'Abc', 7, 1);
+"""
+
 
 async def loaded(s: Served, name: str, text: str) -> None:
     host, port = s.server.address
@@ -85,6 +104,26 @@ def test_a_dump_that_is_loaded_makes_the_same_database(tmp_path: Path) -> None:
         assert text.index("CREATE UNIQUE INDEX parts_pkey /* primary key */") < text.index('INSERT INTO "parts"'), "foreign keys need it"
         await loaded(s, "other", text.replace("\\;", ";"))
         assert rows_of(target) == rows_of(source)
+
+    run(body)
+
+
+def test_a_dump_keeps_the_meaning_of_definitions(tmp_path: Path) -> None:
+    async def body(s: Served) -> None:
+        await loaded(s, "shop", MEANINGS)
+        texts = []
+        for name, other in (("shop", "other"), ("other", "")):
+            path = tmp_path / f"{name}.db"
+            file_of(getattr(s.databases, name)._connection, path)
+            write_dump(real_host("test"), str(path), str(tmp_path / "dump.sql"), "database")
+            texts.append((tmp_path / "dump.sql").read_text())
+            if other:
+                await loaded(s, other, texts[-1].replace("\\;", ";"))
+        assert rows_of(s.databases.other._connection) == rows_of(s.databases.shop._connection)
+        assert texts[0] == texts[1], "an imported database is exported as the first one was"
+        tables, _, _ = texts[0].partition("CREATE VIEW")
+        assert tables.count("gen_random_uuid()") == 3
+        assert "strftime" not in tables
 
     run(body)
 
@@ -130,6 +169,7 @@ def test_psql_loads_a_dump_into_a_replicated_database(tmp_path: Path) -> None:
         ("create table a(x primary key references b(y)); create table b(y primary key references a(x))", "a, b refer to one another"),
         ("create table t(v); insert into t values('a' || char(0))", "column 'v' of table 't'"),
         ("create table t(v); insert into t values(9e999)", "infinite"),
+        ("create table t(v int default (random()))", "'CREATE TABLE t.*SQLite's random"),
     ],
 )
 def test_what_sql_text_cannot_have_is_named(tmp_path: Path, script: str, reason: str) -> None:

@@ -15,13 +15,13 @@ from triplicate.sql.pg.translate.render_numbers import NumberRenderer
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.conversions import FORMAT_ARGUMENT_MAX, FORMAT_FEW, INTEGERS, WRITTEN_OTHERWISE
 
-# A UUID of version 4 from SQLite's own random bytes.
-_UUID = (
+UUID = (
     "(lower(hex(randomblob(4))) || '-' || lower(hex(randomblob(2))) || '-4' || substr(lower(hex(randomblob(2))), 2) || '-' || "
     "substr('89ab', 1 + (random() & 3), 1) || substr(lower(hex(randomblob(2))), 2) || '-' || lower(hex(randomblob(6))))"
 )
-# 53 random bits, which a float represents exactly.
-_RANDOM = "((random() & 9007199254740991) / 9007199254740992.0)"
+"""A UUID of version 4 from SQLite's own random bytes."""
+RANDOM = "((random() & 9007199254740991) / 9007199254740992.0)"
+"""PostgreSQL's random(): 53 random bits, which a float represents exactly."""
 
 
 class CallRenderer(NumberRenderer):
@@ -65,7 +65,7 @@ class CallRenderer(NumberRenderer):
         elif name in ("substring", "substr"):
             self._substring(node)
         elif name in ("random", "gen_random_uuid", "uuid_generate_v4"):
-            self.add(_RANDOM if name == "random" else _UUID, node)
+            self.add(RANDOM if name == "random" else UUID, node)
         elif name == "string_agg" and node.is_distinct and len(arguments) == 2:
             self._distinct_join(node)
         elif name == "coalesce" and len(arguments) == 1:
