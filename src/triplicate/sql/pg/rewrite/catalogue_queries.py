@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import SqlError
+from triplicate.sql.catalogue.live_tables import LIVE_TABLES
 from triplicate.sql.catalogue.relations import TABLES
 from triplicate.sql.catalogue.virtual_tables import SESSION_TABLES
 from triplicate.sql.core.lexer import Statement, Token, quote_string, tokenize
 from triplicate.sql.core.session_roles import SessionName
 from triplicate.sql.pg.analysis.calls import AGGREGATES, FUNCTIONS
 from triplicate.sql.pg.rewrite.catalogue_names import result_names
-from triplicate.sql.pg.rewrite.catalogue_types import OBJECT_TYPES, parameter_oids, result_oids, select_items
+from triplicate.sql.pg.rewrite.catalogue_types import OBJECT_TYPES, column_types, parameter_oids, result_oids, select_items
 from triplicate.sql.pg.rewrite.live_uses import LiveUse, live_uses
 from triplicate.sql.pg.rewrite.mutable_token import MutableToken, arguments_of, closing, table_places, tokens_of, type_at
 from triplicate.sql.pg.rewrite.set_functions import FROM_ENDS, check_size, expanded_arrays, lateral_inlined, named_values, unnested
@@ -127,10 +128,11 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
     names = result_names(parts)
     parts, users = _session_names(_privilege_roles(parts))
     parts, live = live_uses(parts, len(users), common)
-    parameters = parameter_oids(parts)
+    columns_of_tables = column_types(tables)
+    parameters = parameter_oids(parts, columns_of_tables)
     for use in live:
         parameters |= use.parameter_oids
-    columns = result_oids(parts)
+    columns = result_oids(parts, columns_of_tables)
     parts = _arrays(lateral_inlined(parts))
     parts = _shown_names(_casts(parts))
     parts = _subscripts(parts)
@@ -252,8 +254,8 @@ def _catalogue_tables(parts: Sequence[MutableToken], common: set[str]) -> frozen
     found: set[str] = set()
     for index, part in enumerate(parts):
         name = part.text.strip('"').lower()
-        is_called = index + 1 < len(parts) and parts[index + 1].text == "("
-        if part.kind not in ("word", "quoted") or is_called or part.upper in ("SELECT", "VALUES", "LATERAL", "ONLY", "UNNEST"):
+        is_function = index + 1 < len(parts) and parts[index + 1].text == "(" and name not in LIVE_TABLES
+        if part.kind not in ("word", "quoted") or is_function or part.upper in ("SELECT", "VALUES", "LATERAL", "ONLY", "UNNEST"):
             continue
         if index not in places or name in common:
             continue

@@ -1,11 +1,13 @@
 """Types of parameters and results in queries of the catalogue, from the casts, the columns' names and the functions in them. Pure.
 
-The columns of the catalogue have unique names (``relname``, ``conrelid``), so a name determines the type in any query.
+Most columns of the catalogue have unique names (``relname``, ``conrelid``). One with several types (``tls``, ``key``) has the type of
+the tables from which the query reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from triplicate.errors import SqlError
@@ -29,14 +31,23 @@ _KINDS = {
     "oid": types.OID, "name": NAME, "integer": types.INT8, "bigint": types.INT8, "boolean": types.BOOL, "char1": CHAR1,
     "text": types.TEXT, "real": types.FLOAT8, "int2vector": INT2VECTOR, "int2[]": INT2_ARRAY, "text[]": TEXT_ARRAY,
     "timestamptz": types.TIMESTAMPTZ, "jsonb": types.JSONB, "regproc": types.TEXT, "oidvector": 30, "oid[]": 1028,
+    "regtype": types.TEXT, "anyarray": types.TEXT,
 }  # fmt: skip
-COLUMNS = {
-    column.split()[0]: _KINDS[column.split()[1]]
-    for columns in TABLES.values()
-    for column in columns.split(",")
-    if column.split()[1] in _KINDS
-}
-"""Type of each column of the catalogue, by its name."""
+COLUMNS = {table: {name: _KINDS[kind] for name, kind in map(str.split, columns.split(","))} for table, columns in TABLES.items()}
+"""Type of each column of the catalogue, by its table and its name."""
+
+
+def column_types(tables: Iterable[str]) -> Mapping[str, int]:
+    """Type of each column of these tables of the catalogue, by its name. A name that has several types in them is left out."""
+    found: dict[str, set[int]] = {}
+    for table in tables:
+        for name, oid in COLUMNS[table].items():
+            found.setdefault(name, set()).add(oid)
+    return {
+        name: types.TEXT if len(oids) > 1 else next(iter(oids))
+        for name, oids in found.items()
+        if len(oids) == 1 or oids == {NAME, types.TEXT}
+    }
 
 
 def is_catalogue_table(name: str, columns: Sequence[str]) -> bool:
@@ -53,7 +64,7 @@ def column_oid(column: Column) -> int | None:
     if column.table in TABLES and column.origin is not None:
         if column.origin.lower() == "rowid":
             raise SqlError("42703", f'column "oid" of "{column.table}" does not exist')
-        return types.OID if column.origin == "tableoid" else COLUMNS[column.origin]
+        return types.OID if column.origin == "tableoid" else COLUMNS[column.table][column.origin]
     return types.oid_of_declared(column.declared_type) if column.declared_type else None
 
 
@@ -76,18 +87,36 @@ _BOOL_WORDS = {"=", "<>", "!=", "<", ">", "<=", ">=", "AND", "OR", "NOT", "IN", 
 _LIST_ENDS = {"FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "HAVING"}
 _DEEPEST = 12
 SomeToken = TypeVar("SomeToken", bound=CatalogueToken)
-_Named = dict[str, list[list["CatalogueToken"]]]
 
 
-def parameter_oids(parts: Sequence[CatalogueToken]) -> dict[int, int]:
-    """Maps the number of a parameter to its type's oid: from a cast of it, or from the column that it is compared with."""
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What names stand for.
+
+    Args:
+        items: the expressions of ``expression AS name`` in any select list, the outer ones first.
+        columns: the type of each column, as `column_types` has it.
+    """
+
+    items: dict[str, list[list[CatalogueToken]]]
+    columns: Mapping[str, int]
+
+
+def parameter_oids(parts: Sequence[CatalogueToken], columns: Mapping[str, int]) -> dict[int, int]:
+    """Maps the number of a parameter to its type's oid: from a cast of it, or from the column that it is compared with.
+
+    Args:
+        columns: see `column_types`.
+    """
     oids: dict[int, int] = {}
     for index, part in enumerate(parts):
         if part.kind != "parameter" or not part.text[1:].isdigit():
             continue
         number = int(part.text[1:])
         after = parts[index + 1].upper if index + 1 < len(parts) else ""
-        oid = _type_at(parts, index + 2) if after == "::" or (after == "AS" and _in_cast(parts, index)) else _compared(parts, index)
+        oid = (
+            _type_at(parts, index + 2) if after == "::" or (after == "AS" and _in_cast(parts, index)) else _compared(parts, index, columns)
+        )
         if oid is not None:
             oids.setdefault(number, types.TEXT if oid in (NAME, CHAR1) else oid)
     return oids
@@ -112,7 +141,7 @@ def _type_at(parts: Sequence[CatalogueToken], start: int) -> int | None:
     return type_named(name + ("[]" if is_array else ""))
 
 
-def _compared(parts: Sequence[CatalogueToken], index: int) -> int | None:
+def _compared(parts: Sequence[CatalogueToken], index: int, columns: Mapping[str, int]) -> int | None:
     """The type of the column that the parameter is compared with, directly or as an element of a list."""
     at = index - 1
     while at >= 0 and (
@@ -121,18 +150,22 @@ def _compared(parts: Sequence[CatalogueToken], index: int) -> int | None:
         or parts[at].kind == "parameter"
     ):
         at -= 1
-    return COLUMNS.get(parts[at].text.strip('"').lower()) if 0 <= at < index - 1 else None
+    return columns.get(parts[at].text.strip('"').lower()) if 0 <= at < index - 1 else None
 
 
 # Results.
 
 
-def result_oids(parts: Sequence[CatalogueToken]) -> tuple[int | None, ...]:
-    """The type of each item of the outer select list; empty if the list contains a star."""
+def result_oids(parts: Sequence[CatalogueToken], columns: Mapping[str, int]) -> tuple[int | None, ...]:
+    """The type of each item of the outer select list; empty if the list contains a star.
+
+    Args:
+        columns: see `column_types`.
+    """
     items = select_items(parts, main_select(parts))
     if any(item and item[-1].text == "*" for item in items):
         return ()
-    named = _named_items(parts)
+    named = _Named(_named_items(parts), columns)
     return tuple(_expression(item, named, 0) for item in items)
 
 
@@ -164,9 +197,8 @@ def select_items(parts: Sequence[SomeToken], select: int) -> list[list[SomeToken
     return items
 
 
-def _named_items(parts: Sequence[CatalogueToken]) -> _Named:
-    """Maps a name to its expressions in every ``expression AS name`` of any select list, the outer ones first."""
-    named: _Named = {}
+def _named_items(parts: Sequence[CatalogueToken]) -> dict[str, list[list[CatalogueToken]]]:
+    named: dict[str, list[list[CatalogueToken]]] = {}
     for index, part in enumerate(parts):
         if part.upper == "SELECT":
             for item in select_items(parts, index):
@@ -209,11 +241,11 @@ def _operand(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int |
         return _call(item, named, depth)
     if first.kind in ("word", "quoted") and all(part.kind in ("word", "quoted") or part.text == "." for part in item):
         name = item[-1].text.strip('"').lower()
-        if named.get(name):
+        if named.items.get(name):
             # Within the query of a name's expression, the same name refers to a nested query.
-            expression, *inner = named[name]
-            return _expression(expression, {**named, name: inner}, depth + 1)
-        return COLUMNS.get(name)
+            expression, *inner = named.items[name]
+            return _expression(expression, _Named({**named.items, name: inner}, named.columns), depth + 1)
+        return named.columns.get(name)
     if first.kind == "number":
         return types.INT8
     return types.TEXT if first.kind == "string" else None

@@ -15,10 +15,12 @@ from tests.unit.sql.pg.server_rig import Served, run
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.catalogue.array_functions import SERIES_MAX
+from triplicate.sql.catalogue.live_tables import LIVE_TABLES
+from triplicate.sql.catalogue.relations import TABLES
 from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.pg.rewrite.catalogue_queries import _PIECES, _TRIGGERS, catalogue_query
-from triplicate.sql.pg.rewrite.catalogue_types import CHAR1, INT2VECTOR, NAME, TEXT_ARRAY
+from triplicate.sql.pg.rewrite.catalogue_types import CHAR1, COLUMNS, INT2VECTOR, NAME, TEXT_ARRAY
 from triplicate.sql.pg.rewrite.set_functions import SETS_MAX
 from triplicate.sql.pg.values import types
 
@@ -326,6 +328,47 @@ def test_the_number_of_a_row_is_no_column_of_the_catalogue() -> None:
         async with await served.psycopg(autocommit=True) as client:
             with pytest.raises(UndefinedColumn):
                 await client.execute("SELECT oid FROM pg_inherits")
+
+    run(body)
+
+
+READABLE = sorted(set(TABLES) - {"triplicate_changes"})
+"""The tables that have no arguments."""
+
+
+@pytest.mark.parametrize("table", READABLE)
+def test_a_column_has_the_type_of_its_own_table_in_every_query(table: str) -> None:
+    columns = COLUMNS[table]
+    for items in (", ".join(columns), ", ".join(f'x."{name}"' for name in columns), ", ".join(f"max({name})" for name in columns)):
+        query = catalogue_query(statement_of(f"SELECT {items} FROM {table} AS x"))
+        assert query is not None
+        assert query.columns == tuple(columns.values())
+
+
+def test_the_tables_of_a_query_determine_the_types_of_its_columns_and_parameters() -> None:
+    def described(sql: str) -> tuple[tuple[int | None, ...], dict[int, int]]:
+        query = catalogue_query(statement_of(sql))
+        assert query is not None
+        return query.columns, query.parameters
+
+    assert described("SELECT key FROM triplicate_backups WHERE key = $1") == ((types.TEXT,), {1: types.TEXT})
+    assert described("SELECT key FROM triplicate_changes('*', 1)") == ((types.JSONB,), {})
+    assert described("SELECT tls FROM triplicate_nodes WHERE tls = $1") == ((types.BOOL,), {1: types.BOOL})
+    assert described("SELECT tls FROM triplicate_sessions WHERE tls = $1") == ((types.TEXT,), {1: types.TEXT})
+    assert described("SELECT coalesce(n.tls, s.tls), s.application FROM triplicate_nodes n, triplicate_sessions s") == (
+        (None, types.TEXT),
+        {},
+    )
+    assert described("SELECT name FROM pg_settings, pg_available_extensions") == ((types.TEXT,), {})
+
+
+def test_the_types_of_all_columns_are_described() -> None:
+    async def body(served: Served) -> None:
+        async with await served.psycopg(autocommit=True) as client:
+            for table in sorted(set(READABLE) - set(LIVE_TABLES)):  # A session of this rig has no rows of live tables.
+                for items in ("*", ", ".join(COLUMNS[table])):
+                    found = await client.execute(f"SELECT {items} FROM {table} LIMIT 0".encode())
+                    assert {one.name: one.type_code for one in found.description or ()} == COLUMNS[table]
 
     run(body)
 
