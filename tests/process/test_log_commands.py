@@ -68,7 +68,12 @@ def test_truncation_and_deletion(uri: str) -> None:
 def test_consumers_are_listed_reset_and_deleted_and_settings_altered(uri: str) -> None:
     at_once("log", "create", "shared", uri=uri)
     at_once("log", "append", "shared", "a", "b", "c", uri=uri)
-    assert at_once("log", "consumer", "reset", "shared", "billing", "--to", "1", uri=uri).stderr.endswith("goes on at offset 1\n")
+    missing = at_once("log", "consumer", "reset", "shared", "billing", "--to", "1", uri=uri, check=False)
+    assert missing.returncode == 1
+    assert "log 'shared' has no consumer 'billing': it has none (`triplicate log consumers shared`); `--create`" in missing.stderr
+    assert json_at_once("log", "consumers", "shared", uri=uri) == []
+    made = at_once("log", "consumer", "reset", "shared", "billing", "--to", "1", "--create", uri=uri)
+    assert made.stderr.endswith("goes on at offset 1\n")
     (found,) = json_at_once("log", "consumers", "shared", uri=uri)
     assert (found["name"], found["position"], found["lag"], found["truncated"], found["owner"]) == ("billing", 1, 2, 0, None)
     at_once("log", "consumer", "reset", "shared", "billing", "--to", "2001-01-01T00:00:00Z", uri=uri)

@@ -223,9 +223,9 @@ class BlockingLogs:
         """The named consumers of a log, by name. Raises NoSuchLog. See `Logs.consumers`."""
         return self._loop.call(self._logs.consumers(name))
 
-    def reset_consumer(self, name: str, consumer: str, position: Position, *, force: bool = False) -> int:
-        """Let a consumer, which may be new, go on at a position. Returns its offset. See `Logs.reset_consumer`."""
-        return self._loop.call(self._logs.reset_consumer(name, consumer, position, force=force))
+    def reset_consumer(self, name: str, consumer: str, position: Position, *, force: bool = False, create: bool = True) -> int:
+        """Let a consumer go on at a position. Returns its offset. See `Logs.reset_consumer`."""
+        return self._loop.call(self._logs.reset_consumer(name, consumer, position, force=force, create=create))
 
     def delete_consumer(self, name: str, consumer: str, *, force: bool = False) -> None:
         """Forget a consumer and its position. Raises NoSuchConsumer; ConsumerOwned: a process consumes, and `force` is False.

@@ -14,6 +14,8 @@ from triplicate.log.store.head_store import HeadStore
 
 OPEN_ATTEMPTS = 20
 """How often an opening or a reset starts over because another process changed the consumer."""
+NAMES_SHOWN = 20
+"""Consumers that an error lists at most."""
 
 
 async def open_consumer(
@@ -80,7 +82,9 @@ async def _change(nodes: ConsumerNodes, decide: Callable[[StoredConsumer | None]
                 raise
 
 
-async def reset_consumer(store: HeadStore, log: str, name: str, position: Callable[[], Awaitable[int]], *, owner: str, force: bool) -> int:
+async def reset_consumer(
+    store: HeadStore, log: str, name: str, position: Callable[[], Awaitable[int]], *, owner: str, force: bool, create: bool
+) -> int:
     """See `Logs.reset_consumer`."""
     nodes = ConsumerNodes(store, log, check_text("the consumer's name", name))
     me = Owner(check_text("the owner's name", owner), store.token())
@@ -90,9 +94,17 @@ async def reset_consumer(store: HeadStore, log: str, name: str, position: Callab
     saved_ms = store.host.clock.wall_us() // 1000
 
     async def decide(found: StoredConsumer | None) -> ConsumerState:
+        if found is None and not create:
+            raise await _no_consumer(store, log, name, "; `--create`, or create=True, makes it")
         return ConsumerState(head.log_id, await position(), me, saved_ms)
 
     return (await _change(nodes, decide)).state.position
+
+
+async def _no_consumer(store: HeadStore, log: str, name: str, remedy: str = "") -> NoSuchConsumer:
+    names = sorted(await consumer_names(store, log))
+    shown = ", ".join(map(repr, names[:NAMES_SHOWN])) + (f" and {len(names) - NAMES_SHOWN} others" if len(names) > NAMES_SHOWN else "")
+    return NoSuchConsumer(f"log {log!r} has no consumer {name!r}: it has {shown or 'none'} (`triplicate log consumers {log}`){remedy}")
 
 
 async def delete_consumer(store: HeadStore, log: str, name: str, *, force: bool) -> None:
@@ -101,7 +113,7 @@ async def delete_consumer(store: HeadStore, log: str, name: str, *, force: bool)
     if not force:
         await nodes.await_no_owner()
     if not await nodes.delete():
-        raise NoSuchConsumer(f"log {log!r} has no consumer {name!r}: `triplicate log consumers {log}` shows those there are")
+        raise await _no_consumer(store, log, name)
 
 
 async def list_consumers(store: HeadStore, log: str, end: int) -> list[ConsumerInfo]:

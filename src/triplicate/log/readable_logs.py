@@ -236,19 +236,20 @@ class ReadableLogs:
         """The named consumers of a log, by name. Raises NoSuchLog."""
         return await consumers.list_consumers(self._store, name, await self.end_offset(name))
 
-    async def reset_consumer(self, name: str, consumer: str, position: Position, *, force: bool = False) -> int:
-        """Let a consumer, which may be new, go on at a position. Returns its offset.
+    async def reset_consumer(self, name: str, consumer: str, position: Position, *, force: bool = False, create: bool = True) -> int:
+        """Let a consumer go on at a position. Returns its offset.
 
         Args:
             force: also while a process consumes, which then cannot save any more.
+            create: make a consumer that does not exist.
 
         Raises:
-            NoSuchLog. ConsumerOwned: a process consumes. ArgumentError: the position lies beyond the end; nothing was changed. Also as
-            `offset_at`.
+            NoSuchLog. NoSuchConsumer: it does not exist, and `create` is False. ConsumerOwned: a process consumes. ArgumentError: the
+            position lies beyond the end; nothing was changed. Also as `offset_at`.
         """
         owner = self._own_name("")
         find = functools.partial(self._offset_within, name, position)
-        return await consumers.reset_consumer(self._store, name, consumer, find, owner=owner, force=force)
+        return await consumers.reset_consumer(self._store, name, consumer, find, owner=owner, force=force, create=create)
 
     async def delete_consumer(self, name: str, consumer: str, *, force: bool = False) -> None:
         """Forget a consumer and its position. Raises NoSuchConsumer; ConsumerOwned: a process consumes, and `force` is False."""

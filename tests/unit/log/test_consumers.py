@@ -168,6 +168,21 @@ def test_a_reset_or_deletion_needs_force_while_somebody_consumes_who_then_cannot
     play(scene)
 
 
+def test_a_reset_of_a_consumer_that_does_not_exist_can_be_refused() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = await filled(stage)
+        with pytest.raises(NoSuchConsumer, match="it has none"):
+            await logs.reset_consumer("l", "billing", 0, create=False)
+        for number in range(21):
+            assert await logs.reset_consumer("l", f"c{number:02}", 1) == 1
+        with pytest.raises(NoSuchConsumer, match=r"no consumer 'c99': it has 'c00', .*, 'c19' and 1 others .*`--create`"):
+            await logs.reset_consumer("l", "c99", 0, create=False)
+        assert await logs.reset_consumer("l", "c20", 2, create=False) == 2
+        assert len(await logs.consumers("l")) == 21
+
+    play(scene)
+
+
 @pytest.mark.parametrize("applied", [True, False])
 def test_a_deletion_of_unknown_outcome_is_settled(applied: bool) -> None:
     async def scene(stage: Stage) -> None:

@@ -71,12 +71,13 @@ def consumer() -> None:
 @click.option(
     "--to", "position", type=PositionParam(), required=True, help="Offset, `earliest`, `latest`, or a time such as 2026-11-26T12:00:00Z."
 )
+@click.option("--create", is_flag=True, help="Make CONSUMER if it does not exist.")
 @_force
-def reset(name: str, consumer: str, metadata: str | None, position: Position, force: bool) -> None:
-    """Let CONSUMER of LOG, which may be new, go on at another position."""
+def reset(name: str, consumer: str, metadata: str | None, position: Position, create: bool, force: bool) -> None:
+    """Let CONSUMER of LOG go on at another position."""
 
     async def work(logs: Logs) -> None:
-        offset = await logs.reset_consumer(name, consumer, position, force=force)
+        offset = await logs.reset_consumer(name, consumer, position, force=force, create=create)
         remarks.print(f"consumer {consumer} of log {name} goes on at offset {offset}")
 
     _run(metadata, work)
