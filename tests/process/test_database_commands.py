@@ -115,6 +115,20 @@ def test_sql_text_is_exported_and_imported_whole_or_not_at_all(
     assert "refused" not in [one["database"] for one in json_at_once("database", "list", uri=uri)]
 
 
+def test_an_empty_text_is_imported_only_if_it_is_the_export_of_an_empty_database(uri: str, tmp_path: Path) -> None:
+    at_once("database", "create", "bare", uri=uri)
+    exported = tmp_path / "bare.sql"
+    at_once("database", "export", "bare", str(exported), "--format", "sql", uri=uri)
+    at_once("database", "import", str(exported), "bare_again", uri=uri)
+    for text in ("", " \n;", "-- create table t(a);\n/* create table t(a); */\n", exported.read_text().partition("\n")[0] + "\n"):
+        path = tmp_path / "empty.sql"
+        path.write_text(text)
+        refused = at_once("database", "import", str(path), "refused", uri=uri, check=False)
+        assert refused.returncode == 1
+        assert f"{path} has no " in refused.stderr
+    assert "refused" not in [one["database"] for one in json_at_once("database", "list", uri=uri)]
+
+
 def test_a_dump_of_postgresql_is_imported_and_its_other_forms_are_named(uri: str, shop: str, tmp_path: Path) -> None:
     golden = Path(__file__).resolve().parents[1] / "golden" / "pg_dump"
     answer = at_once("database", "import", str(golden / "shop_copy.sql"), "moved", uri=uri)

@@ -4,7 +4,7 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.replica import EVERYWHERE, LONGEST_LEASE_S, ListedNode, NodeEntry, PlacedReplica, Placement, listed_nodes, registered_nodes
 from triplicate.sql.backup.core.dump_text import TABLE_OF_CONTENTS, begins_pg_dump, unreadable_folder, unreadable_form
 from triplicate.sql.backup.core.manifest import Manifest as BackupManifest
-from triplicate.sql.backup.core.sql_text import MARKED_BYTES, begins_sqlite_dump, is_cut_off
+from triplicate.sql.backup.core.sql_text import BEGIN_MARK, MARKED_BYTES, begins_sqlite_dump, is_cut_off
 from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction, Target, parse_number, parse_time
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.committed_changes import ChangeType, CommittedChange, CommittedTransaction
@@ -79,6 +79,7 @@ from triplicate.sql.pg import PostgresServer, ServerLimits, ServerSecurity
 from triplicate.sql.storage.memory_limit import limit_memory
 
 __all__ = [
+    "BEGIN_MARK",
     "EVERYWHERE",
     "LEASE_S",
     "LONGEST_LEASE_S",

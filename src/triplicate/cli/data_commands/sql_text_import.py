@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -16,6 +17,7 @@ from triplicate.errors import ArgumentError, ConfigError, ReplicaError
 from triplicate.log import Logs
 from triplicate.security import read_secret_file
 from triplicate.sql import (
+    BEGIN_MARK,
     MARKED_BYTES,
     TABLE_OF_CONTENTS,
     Administrator,
@@ -31,19 +33,27 @@ from triplicate.sql import (
 )
 
 SQLITE_MAGIC = b"SQLite format 3\0"
+SEARCHED_BYTES = 1024 * 1024
+"""A text is searched for a statement up to this size; a larger one is taken to have one."""
+_NO_STATEMENT = re.compile(rb"(?:\xef\xbb\xbf)?(?:[\s;]|--[^\n]*|/\*.*?(?:\*/|\Z))*+", re.DOTALL)
 
 
 def is_sql_text(path: str) -> bool:
     """Whether a file is none of those that need no psql: a SQLite file, and what sqlite3's ``.dump`` or ``pg_dump`` writes in any form.
 
     Raises:
-        ArgumentError: it is a folder.
+        ArgumentError: it is a folder, or has not one statement. A text that exports an empty database has none.
     """
     if os.path.isdir(path):
         raise ArgumentError(f"{path} {unreadable_folder(os.path.exists(os.path.join(path, TABLE_OF_CONTENTS)))}")
-    begin, _ = _edges(path)
+    begin, end = _edges(path)
+    with open(path, "rb") as file:
+        text = file.read(SEARCHED_BYTES + 1)
+    is_export = begin.startswith(BEGIN_MARK.encode()) and not is_cut_off(begin, end)
+    if len(text) <= SEARCHED_BYTES and not is_export and _NO_STATEMENT.fullmatch(text):
+        raise ArgumentError(f"{path} has {'no statement' if text else 'no bytes'}, so there is nothing to import: check how it was written")
     is_dump = begins_sqlite_dump(begin) or begins_pg_dump(begin) or bool(unreadable_form(begin))
-    return bool(begin) and not begin.startswith(SQLITE_MAGIC) and not is_dump
+    return not begin.startswith(SQLITE_MAGIC) and not is_dump
 
 
 def _edges(path: str) -> tuple[bytes, bytes]:

@@ -91,7 +91,7 @@ SomeToken = TypeVar("SomeToken", bound=CatalogueToken)
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """What names stand for.
+    """The meanings of names.
 
     Args:
         items: the expressions of ``expression AS name`` in any select list, the outer ones first.
