@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.rights import DATABASE_ACTIONS, TABLE_ACTIONS, Action, Right
@@ -136,6 +137,11 @@ class AccessRights:
         """The owner of a relation; None if that is the administrator."""
         return self.owners.get(relation.lower())
 
+    @cached_property
+    def owners_are_superusers(self) -> bool:
+        """Whether no view or trigger acts with fewer rights than a superuser has."""
+        return all(self.is_superuser(owner) for owner in self.owners.values())
+
     def owns(self, role: str, relation: str) -> bool:
         owner = self.owner(relation)
         return self.is_superuser(role) or (owner is not None and owner in self.roles_of(role))
@@ -162,12 +168,16 @@ class AccessRights:
             return True
         return any(action in self.granted(relation, grantee) for grantee in (PUBLIC, *roles))
 
-    def refusal(self, role: str, rights: Iterable[Right]) -> Refusal | None:
-        """The first right that is missing, in the order of the statement's relations; None if the statement may run."""
+    def refusal(self, role: str | None, rights: Iterable[Right]) -> Refusal | None:
+        """The first right that is missing, in the order of the statement's relations; None if the statement may run.
+
+        Args:
+            role: runs the statement; None for the administrator.
+        """
         for right in sorted(rights, key=_by_name):
-            acting: str | None = role if not right.definer else self.owner(right.definer)
+            acting = role if not right.definer else self.owner(right.definer)
             if acting is None:
-                continue  # The administrator owns the view or the table of the trigger.
+                continue  # The administrator acts: the statement's own, or the owner of the view or of the table of the trigger.
             relation = DATABASE if right.action in (Action.CREATE, Action.SUPERUSER) else right.relation
             if not self.has(acting, right.action, relation):
                 return Refusal(acting, right)
@@ -206,7 +216,8 @@ class Refusal:
                 return SqlError("42501", "permission denied for schema public", hint="CREATE is granted on the database.")
             case Action.SUPERUSER:
                 return SqlError("42501", f"must be superuser to {right.relation}")
-        return SqlError("42501", f"permission denied for {right.kind} {right.relation}")
+        hint = f'{right.definer} and its triggers act with the rights of their owner, "{self.role}".' if right.definer else None
+        return SqlError("42501", f"permission denied for {right.kind} {right.relation}", hint=hint)
 
     def facts(self) -> dict[str, object]:
         """Facts for the audit log."""

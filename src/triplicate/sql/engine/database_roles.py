@@ -28,8 +28,9 @@ class DatabaseRoles:
         self._schema_version = -1
         self.access: AccessRights = NOTHING_STORED
         """The roles and rights at the copy's position."""
-        self.allowed: set[tuple[str, str]] = set()
-        """The (role, statement) that were found to be allowed, by this schema and these rights. Either change replaces the set."""
+        self.allowed: set[tuple[str | None, str]] = set()
+        """The (role, or None for the administrator; statement) that were found to be allowed, by this schema and these rights.
+        Either change replaces the set."""
         self.find_administrator: Callable[[str], RoleLogin | None] = lambda name: None
         """The login of the administrator in the list of databases, if that is the role's name."""
         self.catch_up: Callable[[], Awaitable[None]] | None = None

@@ -45,11 +45,14 @@ class RightsCheck:
         return held.writer.current_access
 
     async def require(
-        self, role: str, prepared: Prepared, held: HeldWriter | None, snapshot_schema: int | None, *, locks: bool = False
+        self, role: str | None, prepared: Prepared, held: HeldWriter | None, snapshot_schema: int | None, *, locks: bool = False
     ) -> None:
         """Check the rights of a role to run a statement now. When it returns, nothing has been awaited since the check.
 
+        A superuser's statement is checked too: views, triggers and foreign keys of other roles act in it with the rights of their owners.
+
         Args:
+            role: None for the administrator.
             snapshot_schema: the version of the schema that the open transaction reads; None where it reads the present one.
             locks: whether the statement locks the rows that it reads.
 
@@ -62,10 +65,12 @@ class RightsCheck:
         is_caught_up = False
         for _ in range(_ATTEMPTS):
             version, access = database.schema_version, self.access(held)
+            if access.owners_are_superusers and (role is None or access.is_superuser(role)):
+                return
             if snapshot_schema is not None and snapshot_schema != version:
                 raise SqlError("40001", "the schema was changed after this transaction began to read", hint="Run it again.")
             is_remembered = is_plain and is_shared and access is database.roles.access
-            if (is_remembered and key in database.roles.allowed) or access.is_superuser(role):
+            if is_remembered and key in database.roles.allowed:
                 return
             rights = await self._rights_of(prepared, held if not is_shared else None, locks=locks)
             if version == database.schema_version and access is self.access(held):
@@ -85,13 +90,13 @@ class RightsCheck:
         if catch_up is not None:
             await catch_up()
 
-    def _require(self, role: str, prepared: Prepared, access: AccessRights, rights: Rights) -> None:
+    def _require(self, role: str | None, prepared: Prepared, access: AccessRights, rights: Rights) -> None:
         refusal = access.refusal(role, rights)
         if refusal is not None:
             self._audit(AuditEvent.STATEMENT_REFUSED, prepared, refusal.facts())
             raise refusal.error
 
-    def _remember(self, key: tuple[str, str]) -> None:
+    def _remember(self, key: tuple[str | None, str]) -> None:
         allowed = self._database.roles.allowed
         if len(allowed) >= _REMEMBERED:
             allowed.clear()

@@ -177,9 +177,7 @@ class SqlSession:
                 raise failed_transaction()
             prepared = self._call.counters.bound(prepared)
             if kind is _READ:
-                if (role := self.roles.acting) is not None:
-                    return await self._read_as(role, prepared, parameters, version)
-                return await self._read(prepared, parameters, version)
+                return await self._read_as(self.roles.acting, prepared, parameters, version)
             if kind in _CHANGES:
                 return await self._change(prepared, parameters, version, check_rows)
             await self._control(prepared)
@@ -301,7 +299,7 @@ class SqlSession:
 
     async def _change(self, prepared: Prepared, values: Sequence[Value], version: int | None, check: CheckRows | None) -> RowsCursor:
         self._rights.check_command(prepared)
-        if self.roles.acting is not None and prepared.command is None:
+        if prepared.command is None:
             await self._require_rights(self.roles.acting, prepared)
         role, status = self.roles.acting, self._block.status
         try:
@@ -321,7 +319,7 @@ class SqlSession:
     ) -> RowsCursor:
         leadership = required_leadership(self._database, prepared.tag)
         request_id, self._block.request_id = self._block.request_id, ""
-        access = None if role is None or prepared.command is not None else self._database.roles.access
+        access = None if prepared.command is not None else self._database.roles.access
         request = AutocommitRequest(prepared, tuple(values), request_id, self._stop, schema_version, check, role, access, self.waits)
         try:
             outcome: StatementOutcome = await leadership.submit(request)
@@ -332,7 +330,7 @@ class SqlSession:
 
     async def _change_in_transaction(self, prepared: Prepared, parameters: Sequence[Value], role: str | None) -> RowsCursor:
         held = await self._hold_writer(prepared.tag)
-        if role is not None and prepared.command is None:
+        if prepared.command is None:
             await self._require_rights(role, prepared)  # Another session may have taken them while this one waited for the writer.
         if self._block.is_repeat:
             again = self._block.next_repeated()
@@ -383,7 +381,7 @@ class SqlSession:
             self._interrupted.cancel()
             self._interrupted = None
 
-    async def _read_as(self, role: str, prepared: Prepared, parameters: Sequence[Value], version: int | None) -> Cursor:
+    async def _read_as(self, role: str | None, prepared: Prepared, parameters: Sequence[Value], version: int | None) -> Cursor:
         """Read with the rights of a role."""
         allowed = self._database.roles.allowed
         if (role, prepared.sql) not in allowed or self._block.status is not _IDLE:
@@ -506,14 +504,14 @@ class SqlSession:
     async def check_rights(self, prepared: Prepared, *, locks: bool = False) -> None:
         with self._call:
             role = self.roles.acting
-            if role is not None and prepared.command is None and prepared.kind in (_READ, *_CHANGES):
+            if prepared.command is None and prepared.kind in (_READ, *_CHANGES):
                 await self._require_rights(role, prepared, locks=locks)
 
     async def verifier_of(self, password: str) -> str:
         with self._call:
             return await self._database.pool.examiner.offload(verifier_text, password, self._database.roles.new_salt())
 
-    async def _require_rights(self, role: str, prepared: Prepared, *, locks: bool = False) -> None:
+    async def _require_rights(self, role: str | None, prepared: Prepared, *, locks: bool = False) -> None:
         schema = self._reads.snapshot_schema if self._checkout is not None and self._held is None else None
         await self._rights.require(role, prepared, self._held, schema, locks=locks)
 

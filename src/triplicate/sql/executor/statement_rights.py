@@ -3,7 +3,8 @@
 An authorizer of SQLite learns only the innermost view, trigger or common table expression that an access comes from, and a client chooses
 the names of its expressions. So a statement is prepared on a *plain* copy of the schema: in memory, without rows, with a table in the place
 of each view, without triggers and foreign keys. Every access there is one of the statement itself. The accesses of a view are those of its
-query, and the accesses of a trigger are those that the trigger adds; both are made with the rights of the owner.
+query, and the accesses of a trigger are those that the trigger adds; both are made with the rights of the owner. So are those of the
+triggers of a table whose rows a foreign key, or its own ON CONFLICT REPLACE, changes: the change itself needs no right.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from triplicate.sql.storage.sqlite_schema import is_internal
 from triplicate.sql.storage.sqlstates import FAULTS, from_sqlite
 
 _OBJECTS = "select type, name, tbl_name, sql from main.sqlite_schema order by rowid"
+_KEYS = """
+select m.name, k."table", k.on_update, k.on_delete from main.sqlite_schema m, pragma_foreign_key_list(m.name, 'main') k
+where m.type = 'table'
+"""
 _VIRTUAL = "select name, type from pragma_table_list where schema = 'main' and type in ('virtual', 'shadow')"
 _COLUMNS = "select name, type from pragma_table_xinfo(?, 'main') where hidden <> 1"
 _ACTIONS = {
@@ -79,6 +84,10 @@ class _Schema:
                 self.triggers.setdefault(table.lower(), []).append(_Trigger(name, table, str(sql)))
         self.views = {name.lower(): str(sql) for kind, name, _, sql in self.objects if kind == "view"}
         self.columns = {view: self._columns(connection, view) for view in self.views}
+        self.replacing = {name.lower() for kind, name, _, sql in self.objects if kind == "table" and _has_replace(sql or "")}
+        """Tables that may replace rows by their own definition."""
+        self._keys = [[str(fact) for fact in row] for row in connection.execute(_KEYS)]
+        """(table, referenced table, action on update, action on delete) of each foreign key."""
 
     def _virtual_of(self, shadow: str) -> str:
         owners = [name for name in self.virtual if shadow.startswith(f"{name}_")]
@@ -95,6 +104,19 @@ class _Schema:
         """(name, kind) of a table or view; the virtual table for one in which it keeps its rows."""
         lowered = name.lower()
         return self.relations.get(self.shadows.get(lowered, lowered))
+
+    def further_changes(self, relation: str, action: Action) -> Iterator[_Access]:
+        """The changes that a table makes by its definition, and foreign keys in other tables, when it is changed."""
+        if action is not Action.DELETE and relation.lower() in self.replacing:
+            yield _Access(Action.DELETE, relation, "table")
+        for child, parent, on_update, on_delete in self._keys:
+            if parent.lower() != relation.lower() or action is Action.INSERT:
+                continue
+            made = on_delete if action is Action.DELETE else on_update
+            if made == "CASCADE":
+                yield _Access(action, child, "table")
+            elif made.startswith("SET "):
+                yield _Access(Action.UPDATE, child, "table")
 
 
 class _PlainSchema:
@@ -227,10 +249,15 @@ class _PlainSchema:
 
 def _replaced(sql: str, accesses: Iterable[_Access]) -> set[_Access]:
     """The deletions of rows that are in the way, where the text has REPLACE, or ON CONFLICT REPLACE in other words."""
-    tokens = sqlite_tokens(sql)
-    if not any(token.text.upper() == "REPLACE" and after.text != "(" for token, after in pairwise(tokens)):
+    if not _has_replace(sql):
         return set()
     return {_Access(Action.DELETE, relation, kind) for action, relation, kind in accesses if action in (Action.INSERT, Action.UPDATE)}
+
+
+def _has_replace(sql: str) -> bool:
+    return "REPLACE" in sql.upper() and any(
+        token.text.upper() == "REPLACE" and after.text != "(" for token, after in pairwise(sqlite_tokens(f"{sql};"))
+    )
 
 
 def _plain_trigger(sql: str) -> tuple[str, str, list[str]]:
@@ -310,6 +337,10 @@ class StatementRights:
                 rights.add(right)
         if needs.query:
             rights |= _closed(plain, plain.accesses(needs.query))
+        if first_words(sqlite_tokens(sql), 2) == ["DROP", "TABLE"]:
+            # SQLite deletes the rows of the table first, with what foreign keys make of it in others, but without its triggers.
+            dropped = [relation[0] for _, name in needs.owned if (relation := schema.relation(name)) is not None]
+            rights |= _closed(plain, set(), [access for name in dropped for access in schema.further_changes(name, Action.DELETE)])
         return frozenset(rights)
 
 
@@ -332,11 +363,15 @@ def _ownership(schema: _Schema, kind: str, name: str) -> Right | None:
     return None if relation is None else Right(Action.OWN, *relation)
 
 
-def _closed(plain: _PlainSchema, direct: set[_Access]) -> Rights:
-    """The rights for these accesses of a statement, and for those of the views and triggers that they use."""
+def _closed(plain: _PlainSchema, direct: set[_Access], further: Iterable[_Access] = ()) -> Rights:
+    """The rights for these accesses of a statement, and for those of the views and triggers that they use.
+
+    Args:
+        further: changes that need no right themselves.
+    """
     rights: set[Right] = set()
     done: set[tuple[str, Action | None]] = set()
-    pending = [(access, "") for access in direct]
+    pending = [(access, "") for access in direct] + [(access, access.relation) for access in further]
     while pending:
         (action, relation, kind), definer = pending.pop()
         if not (definer and definer == relation):
@@ -347,4 +382,5 @@ def _closed(plain: _PlainSchema, direct: set[_Access]) -> Rights:
         if action in _CHANGES and (relation, action) not in done:
             done.add((relation, action))
             pending += [(access, relation) for access in plain.accesses_of_triggers(relation, action)]
+            pending += [(access, access.relation) for access in plain.schema.further_changes(relation, action)]
     return frozenset(rights)

@@ -230,6 +230,78 @@ def test_a_view_reads_with_the_rights_of_its_owner_and_not_of_its_reader(tmp_pat
     play(tmp_path, scene)
 
 
+OWN_TABLES = (
+    "create table own(id integer primary key, v text)",
+    "create table below(own integer references own(id) on delete cascade on update set null)",
+    "insert into own values(7, 'x')",
+    "insert into below values(7)",
+    "create view trick as select v from secret",
+    "create trigger robs after insert on own when new.v = 'go' begin insert into own(v) select v from secret; delete from secret; end",
+    "create trigger robs_below after delete on below begin delete from secret; end",
+    "create trigger robs_unset after update on below begin delete from secret; end",
+)
+ROBBERIES = (
+    "insert into own(v) values('go')",
+    "select v from trick",
+    "create table taken as select v from trick",
+    "delete from own where id = 7",
+    "update own set id = 8 where id = 7",
+    "replace into own values(7, 'y')",
+)
+
+
+async def _superusers(cluster: Cluster) -> list[SqlSession]:
+    """The sessions of a superuser and of the administrator. Alice owns tables and a view that use ``secret``."""
+    database = await cluster.leader()
+    admin = await with_roles(database, "alice", "sup")
+    await command(admin, AlterRole("sup", {"is_superuser": True}))
+    await command(admin, grant_create("alice"))
+    alice = await session_of(database, "alice")
+    for sql in OWN_TABLES:
+        await run(alice, sql)
+    return [await session_of(database, "sup"), admin]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_belongs_to_a_role_acts_with_its_rights_in_statements_of_superusers(tmp_path: Path, way: str) -> None:
+    async def scene(cluster: Cluster) -> None:
+        superusers = await _superusers(cluster)
+        for session in superusers:
+            for sql in ROBBERIES:
+                assert await state_of(WAYS[way](session, sql)) == DENIED, sql  # type: ignore[arg-type]
+            assert await state_of(WAYS[way](session, "select v from own")) == ""  # type: ignore[arg-type]
+            assert await run(session, "select v from secret") == [("secret",)]
+        await command(superusers[1], grant(["secret"], "alice", Action.SELECT, Action.DELETE))
+        assert await state_of(WAYS[way](superusers[0], ROBBERIES[0])) == ""  # type: ignore[arg-type]
+
+    play(tmp_path, scene)
+
+
+def test_a_bulk_change_of_a_superuser_checks_the_rights_of_the_triggers_owner(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        superusers = await _superusers(cluster)
+        for session in superusers:
+            assert await state_of(_in_bulk(session, ROBBERIES[0])) == DENIED
+            with pytest.raises(SqlError) as refused:
+                await run(session, ROBBERIES[0])
+            assert str(refused.value) == "permission denied for table secret"
+            assert refused.value.hint == 'own and its triggers act with the rights of their owner, "alice".'
+
+    play(tmp_path, scene)
+
+
+def test_what_superusers_own_acts_with_all_rights(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        superusers = await _superusers(cluster)
+        for session, name in zip(superusers, ("a", "b"), strict=True):
+            await run(session, f"create table {name}(v text)")
+            await run(session, f"create trigger on_{name} after insert on {name} begin insert into secret(v) values('{name}'); end")
+            for other in superusers:
+                await run(other, f"insert into {name} values('x')")
+
+    play(tmp_path, scene)
+
+
 def test_only_the_owner_changes_a_table_and_its_rights_go_with_it(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         database = await cluster.leader()

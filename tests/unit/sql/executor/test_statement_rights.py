@@ -25,6 +25,13 @@ create view outer_view as with t as (select * from shown) select t.id from t;
 create trigger note after insert on audited when new.a is not null begin insert into notes select s from p where id = new.a; end;
 create trigger gone after update of a on audited begin delete from notes; end;
 create trigger swap instead of insert on shown begin insert or replace into t(id, v) values(new.id, new.v); end;
+create table parent(id integer primary key);
+create table child(id integer references parent(id) on delete cascade on update set null);
+create table once(id integer references parent(id) on delete set default, s text unique on conflict replace);
+create trigger child_gone after delete on child begin delete from notes; end;
+create trigger child_free after update on child begin insert into notes values('x'); end;
+create trigger once_gone after delete on once begin delete from audited; end;
+create trigger once_free after update on once begin delete from p; end;
 create virtual table words using fts5(body);
 create index by_v on t(v);
 """
@@ -78,6 +85,9 @@ CASES: list[tuple[str, set[str]]] = [
     ("insert into audited values('1')", {"INSERT audited", "INSERT notes / audited", "SELECT p / audited"}),
     ("update audited set a = 'x'", {"UPDATE audited", "DELETE notes / audited"}),
     ("insert into shown values(1, 'x')", {"INSERT shown", "SELECT t / shown", "INSERT t / shown", "DELETE t / shown"}),
+    ("delete from parent", {"DELETE parent", "DELETE notes / child", "DELETE p / once", "DELETE audited / once"}),
+    ("update parent set id = 3", {"UPDATE parent", "INSERT notes / child"}),
+    ("insert into once(s) values('x')", {"INSERT once", "DELETE audited / once"}),
     ("select body from words where words match 'a'", {"SELECT words"}),
     ("select * from words_content", {"SELECT words"}),
     ("insert into words values('a')", {"INSERT words"}),
@@ -112,6 +122,8 @@ DEFINITIONS: list[tuple[str, set[str]]] = [
     ('alter table main."T" rename to n', {"OWN t"}),
     ("alter table t set (change_images = full)", {"OWN t"}),
     ("drop table t", {"OWN t"}),
+    ("drop table child", {"OWN child"}),
+    ("drop table parent", {"OWN parent", "DELETE notes / child", "DELETE p / once", "DELETE audited / once"}),
     ("drop table if exists t, p restrict", {"OWN t", "OWN p"}),
     ("drop table none", set()),
     ("drop view shown", {"OWN shown"}),
