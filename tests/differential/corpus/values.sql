@@ -354,7 +354,7 @@ INSERT INTO j (id, j) VALUES (4, '{bad}');
 INSERT INTO j (id, k) VALUES (5, '');
 SELECT u FROM j ORDER BY id;
 SELECT j FROM j ORDER BY id;
-SELECT k FROM j ORDER BY id;
+SELECT k FROM j ORDER BY id; -- documented jsonb-numbers
 SELECT j -> 'a' FROM j ORDER BY id;
 SELECT j ->> 'a' FROM j ORDER BY id;
 SELECT j -> 'a' -> 'b' -> 0 FROM j WHERE id = 1;
@@ -382,7 +382,7 @@ SELECT '{"$":1}'::json ->> '$';
 SELECT '{"a\"b": 1, "c\\d": 2, "": 3, "é": 4}'::json ->> 'a"b', '{"a\"b": 1, "c\\d": 2, "": 3}'::jsonb ->> 'c\d', '{"": 3}'::jsonb -> '', '{"é": 4}'::json -> 'é';
 SELECT '{"a":1, "a": [2, 3]}'::json -> 'a', '{"a":1, "a": [2, 3]}'::jsonb -> 'a';
 SELECT '"str"'::jsonb -> 0, '"str"'::jsonb ->> -1, '"str"'::jsonb -> 1, '"str"'::json -> 0, '"str"'::jsonb -> 'a', '7'::jsonb -> 0;
-SELECT '{"a": {"b" : 1.50 }}'::json -> 'a', '{"a": {"b" : 1.50 }}'::jsonb -> 'a';
+SELECT '{"a": {"b" : 1.50 }}'::json -> 'a', '{"a": {"b" : 1.50 }}'::jsonb -> 'a'; -- documented jsonb-numbers
 SELECT '{"a": null, "b": "null", "c": ["x"]}'::jsonb ->> 'a', '{"b": "null"}'::jsonb ->> 'b', '{"c": ["x"]}'::jsonb -> 'c' ->> 0;
 SELECT '"\u0000"'::jsonb;
 SELECT '{"\ud800": 1}'::jsonb;
@@ -397,6 +397,13 @@ DELETE FROM j WHERE id > 5;
 SELECT '{"a":1}'::text -> 'a'; -- documented operators-of-any-type
 SELECT k = '{"a":1,"b":2}' FROM j WHERE id = 1;
 SELECT j = '[]' FROM j; -- documented operators-of-any-type
+SELECT '{"a":1}'::jsonb = '{"a":1.0}'::jsonb, '{"a":[-0.0, 1e2]}'::jsonb <> '{"a":[0,100.00]}'::jsonb, '[1]'::jsonb = '[2]'::jsonb, '1'::jsonb IN ('1.0', '2');
+SELECT '{"a":1}'::jsonb = '{"a":1}'::json;
+SELECT count(DISTINCT v) FROM (VALUES ('{"a":1, "b": 2}'::jsonb), ('{"b":2.0,"a":1}'), ('1'), ('1.00'), ('"1"')) w(v);
+SELECT coalesce(k, '7') = '7.0', k IS NOT DISTINCT FROM '7.0' FROM j ORDER BY id;
+SELECT '[10]'::jsonb > '[9]'::jsonb; -- refused jsonb values have no order
+SELECT k FROM j ORDER BY k; -- refused jsonb values have no order
+SELECT min(k) FROM j;
 SELECT json_array_length('[1,2,3]');
 SELECT jsonb_array_length('[1,2,3]'); -- refused jsonb_array_length
 SELECT json_build_object('a', 1, 'b', 'x'); -- refused json_build_object

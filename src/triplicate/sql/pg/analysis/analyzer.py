@@ -13,7 +13,7 @@ from triplicate.sql.pg.analysis.from_clause import SourceTyping, expanded, renam
 from triplicate.sql.pg.analysis.grouping import check_grouped
 from triplicate.sql.pg.analysis.name_scope import BLANKS_GO, Outputs, Parameters, Relation, Scope, Tables, Visible
 from triplicate.sql.pg.analysis.scales import common_scale
-from triplicate.sql.pg.analysis.type_resolution import cannot_unite, common_type
+from triplicate.sql.pg.analysis.type_resolution import cannot_unite, check_ordered, common_type
 from triplicate.sql.pg.syntax import dml_nodes, nodes
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.conversions import CAST_NAMES, SHOWN, type_of_name
@@ -78,6 +78,8 @@ class Analyzer(SourceTyping):
                 _check_numeric_position(sort.expression, query.body, inner.plain, outputs)
             else:
                 self._order_of_rows(sort.expression, query.body, outputs, scope)
+            position = sort.expression.value if isinstance(sort.expression, nodes.Literal) else ""
+            check_ordered(outputs[int(position) - 1][1] if outputs and position.isdigit() else sort.expression.oid)
         if isinstance(query.body, nodes.Select) and inner is not None:
             check_grouped(query.body, query.order, inner.plain.relations, self._keys)
         if query.limits is not None:

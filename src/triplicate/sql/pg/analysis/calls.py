@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg.analysis.type_resolution import TypeResolver, common_type
+from triplicate.sql.pg.analysis.type_resolution import TypeResolver, check_ordered, common_type
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.conversions import INTEGERS, MOMENTS, NUMBERS, SHOWN, TEXTS
@@ -170,12 +170,18 @@ def _meeting_type(name: str, call: nodes.Call, typing: TypeResolver) -> int | No
     oids = {argument.oid for argument in call.arguments}
     if name == "nullif" and len(oids & set(MOMENTS)) > 1 and common_type(oids) is not None:
         raise SqlError("0A000", "nullif() of a date and a timestamp is not available", hint="Cast both to one type: value::timestamp.")
+    if name in ("greatest", "least"):
+        check_ordered(*oids)
     return typing.unify(call.arguments, is_result=True)
 
 
 def _first_type(name: str, call: nodes.Call, typing: TypeResolver) -> int | None:
     if not call.arguments:
         return None
+    if name in ("max", "min"):
+        if [argument.oid for argument in call.arguments] == [types.JSONB]:
+            raise SqlError("42883", f"function {name}(jsonb) does not exist", hint="Cast the argument: value::text.")
+        check_ordered(*[argument.oid for argument in call.arguments])
     if name in ("max", "min") and len(call.arguments) > 1:
         return typing.unify(call.arguments, is_result=True)
     for argument in call.arguments[1:]:

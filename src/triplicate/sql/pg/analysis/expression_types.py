@@ -8,7 +8,7 @@ from typing import Any
 from triplicate.errors import SqlError
 from triplicate.sql.pg.analysis.calls import call_type
 from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters, Relation, Scope
-from triplicate.sql.pg.analysis.type_resolution import TypeResolver, are_unlike, clash, common_type, is_known, no_operator
+from triplicate.sql.pg.analysis.type_resolution import TypeResolver, are_unlike, check_ordered, clash, common_type, is_known, no_operator
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression
 from triplicate.sql.pg.values import types
@@ -96,7 +96,7 @@ class ExpressionTyping:
         for expression in window.partition:
             self.expression(expression, scope)
         for sort in window.order:
-            self.expression(sort.expression, scope)
+            check_ordered(self.expression(sort.expression, scope))
 
     def union(self, expressions: list[Expression], left_oid: int | None, right_oid: int | None) -> int | None:
         """The type of one column of a set operation.
@@ -273,8 +273,7 @@ class ExpressionTyping:
         return types.BOOL
 
     def _between(self, node: nodes.Between, scope: Scope) -> int | None:
-        for part in (node.operand, node.low, node.high):
-            self.expression(part, scope)
+        check_ordered(*[self.expression(part, scope) for part in (node.operand, node.low, node.high)])
         for limit in (node.low, node.high):
             if are_unlike(node.operand, limit):
                 raise no_operator(node.operand.oid, "BETWEEN", limit.oid)
@@ -329,6 +328,8 @@ class ExpressionTyping:
         if is_known(oid) and oid is not None:
             self.typing.resolve(expression, oid)
             self.typing.coerce(expression, oid)
+            if oid == types.JSONB and not isinstance(expression, nodes.ColumnRef):
+                self.typing.write_jsonb(expression)
         else:
             self.typing.resolve_as_text(expression)
 
@@ -454,7 +455,7 @@ class ExpressionTyping:
         for argument in node.arguments:
             self.expression(argument, scope)
         for sort in (*node.order, *node.within):
-            self.expression(sort.expression, scope)
+            check_ordered(self.expression(sort.expression, scope))
         if node.filter is not None:
             self.condition(node.filter, scope, "FILTER")
         if node.window is not None:

@@ -45,6 +45,8 @@ def clash(left: int | None, right: int | None) -> bool:
             return True
         if one == types.BOOL and (other in TEXTS or other in MOMENTS or other in (types.FLOAT8, types.NUMERIC, types.UUID, types.BYTEA)):
             return True
+        if (one, other) == (types.JSON, types.JSONB):
+            return True
         if one == types.BYTEA and (other in TEXTS or other in MOMENTS):
             return True
     return False
@@ -70,6 +72,20 @@ def _is_text_beside_a_moment(left: Expression, right: Expression) -> bool:
 def are_unlike(left: Expression, right: Expression) -> bool:
     """Whether PostgreSQL has no comparison of the two."""
     return clash(left.oid, right.oid) or _is_text_beside_a_moment(left, right) or _is_text_beside_a_moment(right, left)
+
+
+def _is_stored(expression: Expression) -> bool:
+    return isinstance(expression, nodes.ColumnRef) and not expression.is_computed
+
+
+def check_ordered(*oids: int | None) -> None:
+    """Raises SqlError 0A000 for jsonb: SQLite has only the order of its texts."""
+    if types.JSONB in oids:
+        raise SqlError(
+            "0A000",
+            "jsonb values have no order here: <, >, BETWEEN and ORDER BY are not available for them",
+            hint="Order by a field of a type, (value ->> 'a')::numeric, or by the text, value::text.",
+        )
 
 
 def no_operator(left: int | None, operator: str, right: int | None) -> SqlError:
@@ -129,9 +145,20 @@ class TypeResolver:
                 expression.as_oid = target
             else:
                 self.coerce(expression, target)
+        if target == types.JSONB and (is_result or not _is_stored(expressions[0])) and not all(map(_is_stored, expressions)):
+            for expression in expressions:
+                self.write_jsonb(expression)
         if any(expression.oid is None for expression in expressions):
             return None
         return target
+
+    @staticmethod
+    def write_jsonb(expression: Expression) -> None:
+        """Have jsonb that is only a number as text. A column stores it as a number, which SQLite compares with a text only where the column
+        itself stands beside it."""
+        inner = expression.operand if isinstance(expression, nodes.Cast) else expression
+        if expression.oid == types.JSONB and not isinstance(inner, nodes.Literal | nodes.Parameter):
+            expression.as_oid = types.JSONB
 
     def coerce(self, expression: Expression, target: int) -> None:
         """Convert a date or timestamp to the type of its context, if that is another one of these types."""
@@ -150,6 +177,8 @@ class TypeResolver:
             return
         if are_unlike(left, right):
             raise no_operator(left.oid, operator, right.oid)
+        if operator not in ("=", "==", "<>", "!="):
+            check_ordered(left.oid, right.oid)
         if self.unify([left, right]) == types.UNKNOWN:
             self.resolve_as_text(left)
             self.resolve_as_text(right)

@@ -17,6 +17,7 @@ from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.syntax.nodes import TypeName
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.datetimes import read_moment, round_moment, shown
+from triplicate.sql.pg.values.json_text import number_text
 from triplicate.sql.pg.values.numeric_limits import EXACT, NUMBER, SCALE_MAX, decimal_of_text, result
 
 INTEGER_RANGES = {
@@ -362,7 +363,9 @@ def _to_uuid(value: Value, _source: int | None, target: int, _modifiers: tuple[i
     return str(uuid.UUID(stripped))
 
 
-def _to_json(value: Value, _source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:
+def _to_json(value: Value, source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:
+    if isinstance(value, int | float) and source in (types.JSON, types.JSONB):
+        return number_text(value)  # A column stores JSON that is only a number as one.
     if not isinstance(value, str):
         raise _no_cast(types.BYTEA if isinstance(value, bytes) else types.INT8, target)
     try:

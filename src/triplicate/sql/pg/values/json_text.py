@@ -53,7 +53,7 @@ def json_part(value: Value, key: Value, *, is_jsonb: bool) -> str | None:
     Raises:
         ValueError: it is not JSON.
     """
-    text = value if isinstance(value, str) else str(value)
+    text = value if isinstance(value, str) else number_text(value) if isinstance(value, float) else str(value)
     match _parts(text), key:
         case dict() as fields, str():
             return fields.get(key)
@@ -91,7 +91,7 @@ def json_part_text(value: Value, key: Value, *, is_jsonb: bool) -> str | None:
 
 def normal_json(text: str) -> str:
     """JSON as jsonb is stored and printed: keys in the order of their lengths and then bytes, the last of equal keys, one blank after
-    commas and colons.
+    commas and colons, no zeros at the end of a number. So equal values have one text, by which SQLite compares them.
 
     Raises:
         ValueError: it is not JSON. RecursionError: it is nested too deeply. SqlError: 22003 for a number with more digits than a numeric
@@ -107,6 +107,13 @@ def json_number(text: str) -> Decimal | None:
     return decimal_of_text(stripped) if stripped[:1] in "-0123456789" and stripped else None
 
 
+def number_text(number: Decimal | float) -> str:
+    """A number as jsonb has it: equal ones have one text."""
+    text = f"{Decimal(repr(number)) if isinstance(number, float) else number:f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
 def _normal(tree: Any) -> str:
     if isinstance(tree, dict):
         keys = sorted(tree, key=lambda key: (len(_checked(key).encode()), key.encode()))
@@ -114,7 +121,7 @@ def _normal(tree: Any) -> str:
     if isinstance(tree, list):
         return "[" + ", ".join(map(_normal, tree)) + "]"
     if isinstance(tree, Decimal):
-        return f"{tree:f}"
+        return number_text(tree)
     return json.dumps(_checked(tree) if isinstance(tree, str) else tree, ensure_ascii=False)
 
 

@@ -27,7 +27,7 @@ from triplicate.sql.core.declared_types import Declared, Kind, parse_declared
 from triplicate.sql.core.interface import Value
 from triplicate.sql.core.value_checks import is_json
 from triplicate.sql.pg.values.array_results import ELEMENTS, array_in_text, encode_array
-from triplicate.sql.pg.values.json_text import json_number, normal_json
+from triplicate.sql.pg.values.json_text import json_number, normal_json, number_text
 from triplicate.sql.pg.values.numeric_limits import EXACT, decimal_of_text
 
 BOOL, BYTEA, INT8, INT2, INT4, TEXT, OID, JSON = 16, 17, 20, 21, 23, 25, 26, 114
@@ -383,7 +383,7 @@ def _encode_text(value: Value, oid: int, typmod: int = -1) -> bytes:
     if oid == NUMERIC and isinstance(value, (int, float)):
         return _text_of_decimal(_scaled(value, typmod)).encode()
     if isinstance(value, float):
-        return _text_of_float(value).encode()
+        return (number_text(value) if oid == JSONB else _text_of_float(value)).encode()
     if isinstance(value, str) and oid in _MOMENTS:
         return _text_of_moment(value, _MOMENTS[oid]).encode("utf-8", "surrogateescape")
     if oid in ELEMENTS:
