@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.schema_cache import MAX_STATEMENT_BYTES
 
 Parameters = Sequence[object] | Mapping[str, object]
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 
 
 def check_text(sql: str) -> None:
-    """Raises SqlError: 42804, a statement is no text; 22021, it has a zero character, at which SQLite would end it."""
+    """Raises SqlError: 42804, a statement is no text; 54000, too long; 22021, it has a zero character, which ends it in SQLite."""
     if not isinstance(sql, str):
         raise SqlError("42804", f"a statement is a str, not {type(sql).__name__}")
+    if len(sql) > MAX_STATEMENT_BYTES:
+        raise SqlError("54000", f"a statement may have {MAX_STATEMENT_BYTES} characters, this one has {len(sql)}")
     if "\0" in sql:
         raise SqlError("22021", "a statement has no zero characters; give values that have them as parameters")
 

@@ -10,7 +10,9 @@ Learned = TypeVar("Learned")
 LONG_TEXT = 16 * 1024
 """A statement with more characters is not remembered: it is rarely repeated, and thousands of them would fill the memory."""
 MAX_STATEMENT_BYTES = 1024 * 1024
-"""The longest statement, in characters."""
+"""The longest statement of a client, in characters."""
+EXAMINED_CHARACTERS_MAX = 8 * MAX_STATEMENT_BYTES
+"""The longest text for SQLite: the translation of a statement may be several times as long."""
 
 
 class SchemaCache(Generic[Learned]):

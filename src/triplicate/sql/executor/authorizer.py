@@ -31,7 +31,7 @@ from triplicate.sql.core.lexer import (
     sqlite_tokens,
     statement_of,
 )
-from triplicate.sql.core.schema_cache import MAX_STATEMENT_BYTES
+from triplicate.sql.core.schema_cache import EXAMINED_CHARACTERS_MAX
 from triplicate.sql.core.session_counters import COUNTERS
 from triplicate.sql.core.transaction_block import failed_transaction
 from triplicate.sql.executor.definitions import has_column, parse_column_change, refuse_indexes_of_constraints, statements_of
@@ -172,8 +172,8 @@ class Authorizer:
             SqlError: 42601 for a mistake in it or for more than one statement, 0A000 or 42501 for a statement that is not allowed, 54001
                 for one that views and subqueries would make too large, ….
         """
-        if len(sql) > MAX_STATEMENT_BYTES:
-            raise SqlError("54000", f"a statement may have {MAX_STATEMENT_BYTES} characters, this one has {len(sql)}")
+        if len(sql) > EXAMINED_CHARACTERS_MAX:
+            raise SqlError("54000", f"a statement for SQLite may have {EXAMINED_CHARACTERS_MAX} characters, this one has {len(sql)}")
         if _is_long_insert(sql):
             self._check_size(list(islice(next_sqlite_tokens(sql), _HEAD)))
             return self._examine(Statement(sql, ()), first_words(next_sqlite_tokens(sql)))

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.parameter_binding import bound
+from triplicate.sql.core.parameter_binding import bound, check_text
+from triplicate.sql.core.schema_cache import MAX_STATEMENT_BYTES
 
 
 def test_values_are_bound_by_place_or_by_name() -> None:
@@ -14,6 +15,13 @@ def test_values_are_bound_by_place_or_by_name() -> None:
     assert bound((":a", "@b", "$c"), {"a": 1, "b": None, "c": b"x", "unused": 0}) == (1, None, b"x")
     assert bound((":a", ":b"), (1, 2)) == (1, 2)
     assert bound((), {}) == bound((), ()) == ()
+
+
+def test_a_text_that_is_too_long_is_refused() -> None:
+    check_text("x" * MAX_STATEMENT_BYTES)
+    with pytest.raises(SqlError) as refused:
+        check_text("x" * (MAX_STATEMENT_BYTES + 1))
+    assert refused.value.sqlstate == "54000"
 
 
 def test_values_become_those_that_sqlite_stores() -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from triplicate.sql.pg.analysis.overflow import COMPARISONS, may_be_long
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression
-from triplicate.sql.pg.translate.render import OURS, Renderer, sqlite_strength
+from triplicate.sql.pg.translate.render import OURS, sqlite_strength
+from triplicate.sql.pg.translate.render_constants import ConstantRenderer
 from triplicate.sql.pg.translate.target_context import TargetContext
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.conversions import INTEGERS, NUMBERS
@@ -19,7 +20,7 @@ _NAMES = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "rem
 _LARGEST_SHIFT = 63
 
 
-class NumberRenderer(Renderer):
+class NumberRenderer(ConstantRenderer):
     """Renders operators of numbers."""
 
     def _binary(self, node: nodes.Binary) -> None:
