@@ -264,3 +264,52 @@ SELECT now() IS NULL, current_date IS NULL;
 SELECT true, 'a', 1, NULL;
 SELECT id + 1 AS "id + 1" FROM n;
 SELECT * FROM (SELECT 1, 2) x;
+
+== operators that do not stand side by side
+SELECT 1 < 2 = true;
+SELECT 1 = 1 = true;
+SELECT (1 < 2) = true, true = (1 < 2);
+SELECT 1 <> 2 >= 3;
+SELECT 1 < 2 IS NULL, 1 IS NULL = false, NOT 1 < 2 AND 2 < 3;
+SELECT 1 IS NULL IS NULL, 1 IN (1) IN (true);
+SELECT 1 IS DISTINCT FROM 2 IS DISTINCT FROM true;
+SELECT 1 IS DISTINCT FROM 2 IS NULL;
+SELECT 'a' LIKE 'b' LIKE 'c';
+SELECT 1 BETWEEN 1 AND 2 BETWEEN true AND true;
+SELECT 1 BETWEEN 1 AND 2 IN (true);
+SELECT 'a' LIKE 'b' = false, 1 BETWEEN 0 AND 2 = true;
+SELECT 1 + 2 = 3 AND 3 = 1 + 2;
+SELECT 5 IN ();
+SELECT 5 NOT IN ();
+SELECT id FROM p WHERE id IN ();
+
+== tables that do not exist come first
+UPDATE nosuch SET v = 1 WHERE rowid = 'b';
+SELECT 'x'::int FROM nosuch;
+SELECT 1 + true FROM nosuch;
+DELETE FROM nosuch WHERE 1 = 'x';
+WITH nosuch AS (SELECT 1 AS a) SELECT 'x'::int FROM nosuch;
+WITH x AS (SELECT 1 AS a) SELECT 'x'::int FROM x, nosuch;
+
+== MERGE and TABLE
+CREATE TABLE m (id int PRIMARY KEY, v int);
+MERGE INTO m USING (VALUES (1, 2)) s(a, b) ON m.id = s.a WHEN NOT MATCHED THEN INSERT VALUES (s.a, s.b); -- refused MERGE
+WITH s AS (SELECT 1 AS a) MERGE INTO m USING s ON m.id = s.a WHEN MATCHED THEN DELETE; -- refused MERGE
+EXPLAIN MERGE INTO m USING m s ON m.id = s.id WHEN MATCHED THEN DELETE; -- refused MERGE
+TABLE m; -- refused TABLE
+(TABLE m); -- refused TABLE
+SELECT 1, 2 UNION ALL TABLE m; -- refused TABLE
+WITH x AS (TABLE m) SELECT * FROM x; -- refused TABLE
+INSERT INTO m TABLE m; -- refused TABLE
+CREATE TABLE m1 (a int);
+SELECT (TABLE m1); -- refused TABLE
+SELECT 1 IN (TABLE m1); -- refused TABLE
+SELECT * FROM (TABLE m) x; -- refused TABLE
+CREATE VIEW mv AS TABLE m; -- refused TABLE
+CREATE TABLE mt AS TABLE m; -- refused TABLE
+INSERT INTO m VALUES (1, 2);
+ALTER TABLE m ADD COLUMN g int GENERATED ALWAYS AS (v + 1) STORED; -- refused STORED
+ALTER TABLE m ADD COLUMN u int UNIQUE; -- refused UNIQUE
+ALTER TABLE m ADD COLUMN k int PRIMARY KEY;
+CREATE VIEW w AS SELECT id FROM m;
+ALTER TABLE w ADD COLUMN u int;

@@ -62,6 +62,8 @@ _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"^cannot (modify|insert|update|delete).*view|^cannot (INSERT|UPDATE)|may not be (modified|dropped|altered|indexed)", "42809"),
         (r"^cannot edit constraints", "42809"),
         (r"^cannot drop|^error in (view|trigger|index|table)", "2BP01"),
+        (r"^cannot add a STORED column|^Cannot add a (UNIQUE column|column with non-constant default)", "0A000"),
+        (r"^Cannot add a column to a view", "42809"),
         (r"^Cannot add a|^cannot add|has more than one primary key$|^must have at least one non-generated column", "42P16"),
         (r"^unknown column .* in foreign key definition", "42703"),
         (r"^number of columns in foreign key does not match", "42830"),

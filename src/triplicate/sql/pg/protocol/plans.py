@@ -11,7 +11,7 @@ from typing import Any
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Prepared, Result, Session, StatementKind, TransactionStatus
-from triplicate.sql.core.lexer import Statement, split_statements, statement_of
+from triplicate.sql.core.lexer import Statement, quote, split_statements, statement_of
 from triplicate.sql.core.schema_cache import LONG_TEXT, MAX_STATEMENT_BYTES
 from triplicate.sql.core.session_counters import may_count
 from triplicate.sql.pg.ddl.spans import spans_of
@@ -38,6 +38,7 @@ from triplicate.sql.pg.translate.translation import (
     KeysByTable,
     SuppliedParameter,
     Translation,
+    common_names,
     named_tables,
     parse_tables,
     translate,
@@ -50,6 +51,8 @@ _FORMS_MAX = 16
 """Forms of results that a plan keeps. A client library uses one or two of them."""
 _LOOP_TEXT = 4 * 1024
 """A statement with more characters is parsed and translated by a thread. One just below the limit takes some 15 ms."""
+_AFTER_TABLES = ("42702", "42703", "42725", "42803", "42804", "42846", "42883", "42P18")
+"""SQLSTATEs, besides those of values, that PostgreSQL reports only where all tables exist."""
 _GROUPS = re.compile(r"\bgroup\s+by\b", re.IGNORECASE)
 
 
@@ -218,7 +221,12 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
     tables = await _columns_by_table(session, parsed.tables)
     keys = await _keys_by_table(session, command.text, tables)
     whole, tree = TargetContext.STATEMENT, parsed.tree if command is parsed.command else None
-    translation = await aside_if_long(session, statement.sql, translate, command.statement, tables, given_oids, keys, whole, tree)
+    try:
+        translation = await aside_if_long(session, statement.sql, translate, command.statement, tables, given_oids, keys, whole, tree)
+    except SqlError as error:
+        if error.sqlstate[:2] == "22" or error.sqlstate in _AFTER_TABLES:
+            await _require_tables(session, command.statement, {*parsed.tables} - {name for name, _ in tables})
+        raise
     if runs_at_once and len(tables) == len(parsed.tables) and _is_constant_change(command.statement, translation):
         tag = command.statement.first_word
         return StatementPlan(
@@ -233,6 +241,16 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
     if prepared.kind is StatementKind.EMPTY:
         return StatementPlan(command, None)
     return _translated(command, prepared, translation)
+
+
+async def _require_tables(session: Session, statement: Statement, names: set[str]) -> None:
+    """Raises SqlError 42P01 for a table that does not exist. PostgreSQL looks them up before it examines expressions."""
+    for name in sorted(names - await aside_if_long(session, statement.sql, common_names, statement)):
+        try:
+            await session.prepare(f"SELECT 1 FROM {quote(name)}")
+        except SqlError as error:
+            if error.sqlstate == "42P01":
+                raise SqlError("42P01", error.message) from None
 
 
 def _is_constant_change(statement: Statement, translation: Translation) -> bool:

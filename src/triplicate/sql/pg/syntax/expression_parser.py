@@ -102,6 +102,8 @@ class ExpressionParser(TokenCursor):
             strength = _BINARY.get(word)
             if strength is None or strength < weakest:
                 return None
+            if strength == COMPARISON and isinstance(left, nodes.Binary) and _BINARY[left.operator] == COMPARISON:
+                self._refuse_chain(left)
             return self._binary(left, start, word, strength)
         if token.kind != "word":
             return None
@@ -192,7 +194,20 @@ class ExpressionParser(TokenCursor):
         self.expect("]")
         return nodes.Subscript(start, self.last_end, left, index)
 
+    def _refuse_chain(self, left: Expression) -> None:
+        """Raises SqlError 42601 if the operator before the present one, of the same strength, stands without brackets."""
+        if not left.enclosed:
+            token = self.token
+            raise SqlError(
+                "42601",
+                f'syntax error at or near "{token.text}"',
+                hint="These operators do not stand side by side. Put one of them in brackets.",
+                position=token.start + 1,
+            )
+
     def _is(self, left: Expression, start: int) -> Expression:
+        if isinstance(left, nodes.IsTest) and left.other is not None:
+            self._refuse_chain(left)
         word = self.advance().upper
         if word != "IS":
             return nodes.IsTest(start, self.last_end, left, "NULL", word == "NOTNULL")
@@ -212,6 +227,8 @@ class ExpressionParser(TokenCursor):
             return nodes.IsTest(start, self.last_end, left, "NULL", True)
         if word not in ("IN", "BETWEEN", *_LIKES):
             return None
+        if isinstance(left, nodes.Like | nodes.Between):
+            self._refuse_chain(left)
         self._at += 2 if negated else 1
         if word == "IN":
             return self._in(left, start, negated)
@@ -240,7 +257,9 @@ class ExpressionParser(TokenCursor):
             query = self.query_in_brackets()
             self.expect(")")
             return nodes.In(start, self.last_end, left, [], query, negated)
-        items = [] if self.token.upper == ")" else self.expressions()
+        if self.token.upper == ")":
+            raise SqlError("42601", 'syntax error at or near ")"', hint="IN takes at least one value.", position=self.token.start + 1)
+        items = self.expressions()
         self.expect(")")
         return nodes.In(start, self.last_end, left, items, None, negated)
 

@@ -51,6 +51,8 @@ class StatementParser(ExpressionParser):
                 return self._update(start, common)
             case "DELETE":
                 return self._delete(start, common)
+            case "MERGE":
+                raise SqlError("0A000", "MERGE is not available", hint="Write INSERT … ON CONFLICT, or UPDATE … FROM and INSERT … SELECT.")
             case "SELECT" | "VALUES" | "(":
                 return self._query(start, common)
         raise self.not_understood()
@@ -444,13 +446,15 @@ def parse(tokens: Sequence[Token], size: int) -> DmlStatement | None:
         tokens: of the statement, with positions in its text. size: characters of the text.
 
     Raises:
-        SqlError: as `Token.string` for a malformed string constant; 42601 for a join that SQLite accepts and PostgreSQL refuses; 54001
-            for too many joined tables.
+        SqlError: as `Token.string` for a malformed string constant; 42601 for what SQLite accepts and PostgreSQL refuses; 0A000 for
+            MERGE and TABLE; 54001 for too many joined tables.
     """
     first = tokens[0].upper if tokens else ""
-    if first not in ("SELECT", "VALUES", "WITH", "INSERT", "UPDATE", "DELETE", "("):
+    if first not in ("SELECT", "VALUES", "WITH", "INSERT", "UPDATE", "DELETE", "(", "TABLE", "MERGE"):
         return None
     try:
         return StatementParser(tokens, size).statement()
-    except NotUnderstood:
+    except NotUnderstood as error:
+        if error.token.upper == "TABLE" and error.token.kind == "word":
+            raise SqlError("0A000", "TABLE name is not available", hint="Write SELECT * FROM name.") from None
         return None

@@ -1,7 +1,7 @@
 """Keeps SQLite's compilation of a statement with very many constants linear. Pure.
 
-SQLite computes each constant operand once, before the statement's loops. For each it searches the list of those that it has, so a chain of n
-comparisons with constants takes n² steps, which nothing can interrupt: 60,000 terms of OR took 5 s, each time that they were prepared.
+SQLite computes each constant operand once, before the statement's loops. For each it searches the list of those that it has, so a chain
+of n comparisons with constants takes n² steps, which nothing can interrupt: 60,000 terms of OR took 5 s, each time that they were prepared.
 A call of a function with constant arguments is computed once too, but is not in that list. So the constants beyond the first thousand
 are written as such calls, with the same value, affinity and collation. Rows of VALUES, and longer lists of constants behind IN, are not
 searched.

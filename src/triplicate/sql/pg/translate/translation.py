@@ -121,6 +121,18 @@ def parse_tables(statement: Statement) -> tuple[tuple[str, ...], DmlStatement | 
     return tuple(names), None if is_kept else tree
 
 
+def common_names(statement: Statement) -> set[str]:
+    """Names of the common table expressions anywhere in a statement."""
+    pending: list[nodes.SyntaxNode | None] = [parse(statement.tokens[_prefix(statement.tokens) :], len(statement.sql))]
+    names: set[str] = set()
+    while pending:
+        node = pending.pop()
+        if isinstance(node, nodes.With):
+            names.add(node.name.last)
+        pending.extend(node.children() if node is not None else ())
+    return names
+
+
 def translate(
     statement: Statement,
     tables: ColumnsByTable = (),

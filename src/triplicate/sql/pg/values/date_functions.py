@@ -51,6 +51,34 @@ _DAY_PARTS: dict[str, Callable[[dt.datetime], int | Decimal]] = {
     "century": lambda m: (m.year + 99) // 100,
     "millennium": lambda m: (m.year + 999) // 1000,
 }
+_NAMES = {
+    name: unit
+    for unit, names in {
+        "microseconds": "microsecon us usec usecond useconds usecs",
+        "milliseconds": "millisecon ms msec msecond mseconds msecs",
+        "second": "s sec seconds secs",
+        "minute": "m min mins minutes",
+        "hour": "h hours hr hrs",
+        "day": "d days",
+        "week": "w weeks",
+        "month": "mon mons months",
+        "quarter": "qtr",
+        "year": "y years yr yrs",
+        "decade": "dec decades decs",
+        "century": "c cent centuries",
+        "millennium": "mil millennia mils",
+    }.items()
+    for name in names.split()
+}
+"""Maps PostgreSQL's other names of a unit to it. As there, ten characters of a name count."""
+_NAME_LENGTH = 10
+
+
+def _unit(field: Any) -> str:
+    name = str(field).lower()
+    return _NAMES.get(name[:_NAME_LENGTH], "millennium" if name.startswith("millennium") else name)
+
+
 _CLOCK_PARTS: dict[str, Callable[[dt.datetime], int | Decimal]] = {
     "hour": lambda m: m.hour,
     "minute": lambda m: m.minute,
@@ -63,7 +91,7 @@ _CLOCK_PARTS: dict[str, Callable[[dt.datetime], int | Decimal]] = {
 
 def date_part(field: Any, value: Any, oid: Any) -> Value:
     """EXTRACT(field FROM value). Raises SqlError 22023 for an unknown field, 0A000 for one that the type does not have, 22007."""
-    name = str(field).lower()
+    name = _unit(field)
     parts = {**({} if oid == types.TIME else _DAY_PARTS), **_CLOCK_PARTS}
     if oid == types.DATE and name in _CLOCK_PARTS and name != "epoch":
         raise SqlError("0A000", f'unit "{name}" not supported for type date')
@@ -80,7 +108,7 @@ def date_part(field: Any, value: Any, oid: Any) -> Value:
 def date_trunc(field: Any, value: Any, oid: Any) -> Value:
     """date_trunc(): a timestamp with all smaller fields at their first values. Raises SqlError 22023, 22008 or 0A000."""
     moment = _read(value, oid)
-    name = str(field).lower()
+    name = _unit(field)
     day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
     cut: dict[str, Callable[[], dt.datetime]] = {
         "microseconds": lambda: moment,

@@ -293,3 +293,23 @@ def test_a_statement_that_is_too_long_is_refused_before_it_is_parsed() -> None:
         assert refused.value.sqlstate == "54000"
 
     with_session(body)
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("update nosuch set v = 1 where rowid = 'b'", "42P01"),
+        ("select 'x'::int from nosuch", "42P01"),
+        ("select 'x'::int from t, nosuch", "42P01"),
+        ("with nosuch as (select 1 as a) select 'x'::int from nosuch", "22P02"),
+        ("select 'x'::int from t", "22P02"),
+        ("select a is true is distinct from 1 is null from nosuch", "42601"),
+    ],
+)
+def test_a_table_that_does_not_exist_is_reported_first(sql: str, sqlstate: str) -> None:
+    async def body(session: CountingSession, cache: PlanCache) -> None:
+        with pytest.raises(SqlError) as refused:
+            await plan_statement(session, statement_of(sql), (), cache, session.schema_version)
+        assert refused.value.sqlstate == sqlstate
+
+    with_session(body)

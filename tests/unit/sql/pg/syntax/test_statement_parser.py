@@ -156,6 +156,47 @@ def test_what_is_not_of_the_grammar_is_left_alone(text: str) -> None:
     assert parse(tokenize(text), len(text)) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 < 2 = true", "a = b = c", "a <> b >= c", "not a = b < c", "a is distinct from b is null", "a like b like c",
+        "a between 1 and 2 between 3 and 4", "a between 1 and 2 in (true)", "a like b not in (c)", "a in ()", "a not in ()",
+    ],
+)  # fmt: skip
+def test_what_is_a_mistake_in_postgresql_is_one_here(text: str) -> None:
+    with pytest.raises(SqlError, match="syntax error at or near") as refused:
+        expression(text)
+    assert refused.value.sqlstate == "42601"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(1 < 2) = true", "true = (1 < 2)", "a is null is null", "a in (1) in (true)", "a = b is null", "a like b = c", "a = b and c = d",
+     "(a like b) like c", "a is null = true", "a = any(array[1]) = true"],
+)  # fmt: skip
+def test_operators_in_brackets_and_behind_whole_ones_may_follow(text: str) -> None:
+    assert expression(text) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("merge into t using s on true when matched then delete", "MERGE"),
+        ("with x as (select 1) merge into t using x on true when matched then delete", "MERGE"),
+        ("table t", "TABLE"),
+        ("(table t)", "TABLE"),
+        ("select 1 union table t", "TABLE"),
+        ("select (table t)", "TABLE"),
+        ("insert into t table s", "TABLE"),
+        ("with x as (table t) select 1", "TABLE"),
+    ],
+)
+def test_merge_and_table_are_refused_by_name(text: str, name: str) -> None:
+    with pytest.raises(SqlError, match=f"^{name} ") as refused:
+        parse(tokenize(text), len(text))
+    assert refused.value.sqlstate == "0A000"
+
+
 def test_too_deep_and_too_long_a_statement_is_refused() -> None:
     for text in (
         "select " + "(" * 500 + "1" + ")" * 500,
