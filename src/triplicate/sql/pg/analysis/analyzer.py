@@ -18,6 +18,9 @@ from triplicate.sql.pg.syntax import dml_nodes, nodes
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.conversions import CAST_NAMES, SHOWN, type_of_name
 
+_COLUMNS_MAX = 2_000
+"""Upper bound on the columns of a query, as in SQLite."""
+
 
 @dataclass(frozen=True, slots=True)
 class _OrderByScope:
@@ -250,12 +253,19 @@ class Analyzer(SourceTyping):
         return _OrderByScope(named, scope), outputs
 
     def items(self, items: list[nodes.SelectItem], scope: Scope) -> Outputs | None:
-        """The columns of a select list or of RETURNING; None if a star expands to unknown columns."""
-        outputs: Outputs | None = []
-        for item in items:
+        """The columns of a select list or of RETURNING; None if a star expands to unknown columns.
+
+        Raises:
+            SqlError: 54011, they are too many. Stars within each other would double them with each level.
+        """
+        outputs, is_known = Outputs(), True
+        for count, item in enumerate(items, start=1):
             columns = self._item(item, scope)
-            outputs = None if outputs is None or columns is None else [*outputs, *columns]
-        return outputs
+            is_known = is_known and columns is not None
+            outputs += columns or ()
+            if max(count, len(outputs)) > _COLUMNS_MAX:
+                raise SqlError("54011", f"a list of results can have at most {_COLUMNS_MAX} entries")
+        return outputs if is_known else None
 
     def _item(self, item: nodes.SelectItem, scope: Scope) -> Outputs | None:
         if isinstance(item.expression, nodes.Star):

@@ -18,6 +18,9 @@ from triplicate.sql.pg.analysis.type_resolution import common_type
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.values import types
 
+_COLUMNS_SEEN_MAX = 50_000
+"""Upper bound on the columns of all tables and queries in a statement. Some short lines can have a billion."""
+
 
 class SourceTyping(ExpressionTyping):
     """Adds the items of FROM to a scope.
@@ -28,6 +31,7 @@ class SourceTyping(ExpressionTyping):
 
     def __init__(self, tables: Tables, parameters: Parameters) -> None:
         super().__init__(parameters)
+        self._columns_seen = 0
         split = {name.lower(): [(column, *split_computed(declared)) for column, declared in columns] for name, columns in tables.items()}
         self._tables = {name: [(column, declared) for column, declared, _ in columns] for name, columns in split.items()}
         self._computed = {
@@ -57,7 +61,7 @@ class SourceTyping(ExpressionTyping):
         return Relation(shown, self.table_columns(name), True, self.modifiers(name), table, self._computed.get(table, frozenset()))
 
     def sources(self, source: nodes.FromItem, scope: Scope) -> None:
-        """Add a whole FROM to the scope. Raises SqlError for a name that occurs twice."""
+        """Add a whole FROM to the scope. Raises SqlError for a name that occurs twice, and for too many columns."""
         before = visible_of(scope.relations)
         found = self._source(source, scope)
         scope.has_merged = source.alias is None and has_merged(source)
@@ -83,6 +87,9 @@ class SourceTyping(ExpressionTyping):
         else:
             assert source.call is not None, "a source is a table, a query, a call or a join"
             relation = self._called(source.call, source, scope)
+        self._columns_seen += len(relation.columns or ())
+        if self._columns_seen > _COLUMNS_SEEN_MAX:
+            raise SqlError("54001", f"the tables and queries in FROM have more than {_COLUMNS_SEEN_MAX} columns together")
         if source.columns and relation.columns is not None:
             relation.columns = renamed(relation.columns, source.columns, f'table "{relation.name}"')
             source.expansion = tuple(quote(name) for name, _ in relation.columns)

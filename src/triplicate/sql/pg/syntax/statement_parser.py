@@ -121,18 +121,29 @@ class StatementParser(ExpressionParser):
             right = self._intersection()
             left = nodes.Compound(start, self.last_end, left, right, operator)
             parts += 1
-            if parts > _LONGEST_COMPOUND:
-                raise self.not_understood()
+            self._check_parts(parts)
         return left
 
     def _intersection(self) -> nodes.Body:
         start = self.token.start
         left = self._primary()
+        parts = 1
         while self.token.upper == "INTERSECT":
             operator = self._set_operator()
             right = self._primary()
             left = nodes.Compound(start, self.last_end, left, right, operator)
+            parts += 1
+            self._check_parts(parts)
         return left
+
+    def _check_parts(self, parts: int) -> None:
+        """Check the length of a compound, whose tree is as deep. In SQLite's words, the statement would have another meaning."""
+        if parts > _LONGEST_COMPOUND:
+            raise SqlError(
+                "54001",
+                f"more than {_LONGEST_COMPOUND} queries in a row of UNION, EXCEPT or INTERSECT",
+                hint="Put some of them in brackets, or write VALUES.",
+            )
 
     def _set_operator(self) -> str:
         operator = self.advance().upper
@@ -447,7 +458,7 @@ def parse(tokens: Sequence[Token], size: int) -> DmlStatement | None:
 
     Raises:
         SqlError: as `Token.string` for a malformed string constant; 42601 for what SQLite accepts and PostgreSQL refuses; 0A000 for
-            MERGE and TABLE; 54001 for too many joined tables.
+            MERGE and TABLE; 54001 for too many joined tables or queries of a UNION.
     """
     first = tokens[0].upper if tokens else ""
     if first not in ("SELECT", "VALUES", "WITH", "INSERT", "UPDATE", "DELETE", "(", "TABLE", "MERGE"):

@@ -70,6 +70,7 @@ STATEMENTS = {
         + " select a from c19",
         "E ERROR 54001",
     ),
+    "stars within each other": (nested("select *, * from {}", 30), "E ERROR 54011"),
     "format": ("select length(format('" + "%s" * 9 + "', " + ", ".join(["repeat('x', 10000000)"] * 9) + "))", "E ERROR 54000"),
 }
 
