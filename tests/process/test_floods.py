@@ -44,7 +44,6 @@ FIRST = {
 }
 CONNECT_TIMEOUT_S = "60"
 """On a slow machine an answer may take longer than the 5 s after which a client looks for another bookie, and here there is none."""
-PASSWORD = "correct horse battery staple"
 
 
 def append(up: Up) -> None:
@@ -61,8 +60,9 @@ def select(up: Up) -> None:
 
 
 def put(up: Up) -> None:
-    options = "--nodes", str(up.members["node-1"]["resp"]), "--user", "anna", "--tls"
-    run("kv", "put", "basket", "a", "1", *options, TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE), TRIPLICATE_KV_PASSWORD=PASSWORD)
+    password = str(up.folder / "security" / "administrator.password")
+    options = "--nodes", str(up.members["node-1"]["resp"]), "--user", "administrator", "--password-file", password, "--tls"
+    run("kv", "put", "basket", "a", "1", *options, TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE))
 
 
 HONEST: dict[str, Callable[[Up], None]] = {"bookie": append, "node": select, "resp": put}
@@ -76,10 +76,7 @@ def address_of(up: Up, name: str, which: str) -> tuple[str, int]:
 @pytest.mark.deep
 @pytest.mark.parametrize("door", list(ATTACKED))
 def test_a_million_half_open_connections_keep_no_honest_client_out(tmp_path: Path, door: str) -> None:
-    users = str(tmp_path / "users.toml")
-    run("bookie", "user", "set", "anna", "--roles", "read,write", "--users-file", users, TRIPLICATE_USER_PASSWORD=PASSWORD)
-    options = "--secure", "--bookies", "3", "--nodes", "1"
-    with Up(tmp_path / "c", *options, TRIPLICATE_RESP_SERVE="true", TRIPLICATE_RESP_USERS_FILE=users) as up:
+    with Up(tmp_path / "c", "--secure", "--bookies", "3", "--nodes", "1", "--resp") as up:
         run("database", "create", "shop", TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE))
         run("kv", "create", "basket", TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE))
         honest, (attacked, which) = HONEST[door], ATTACKED[door]

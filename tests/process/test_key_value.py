@@ -65,11 +65,11 @@ def test_a_store_is_used_by_redis_cli_and_outlives_its_leader(tmp_path: Path) ->
 
 @pytest.mark.deep
 def test_redis_cli_logs_in_to_a_secured_node_and_its_connection_ends_with_its_user(tmp_path: Path) -> None:
-    users = str(tmp_path / "users.toml")
-    for name, roles in (("anna", "read,write"), ("ben@shop", "read")):
-        at_once("bookie", "user", "set", name, "--roles", roles, "--users-file", users, TRIPLICATE_USER_PASSWORD=PASSWORD)
-    folder, options = tmp_path / "c", ("--secure", "--bookies", "3", "--nodes", "1")
-    with Up(folder, *options, TRIPLICATE_RESP_SERVE="true", TRIPLICATE_RESP_USERS_FILE=users) as up:
+    folder = tmp_path / "c"
+    users = str(folder / "security" / "resp-users.toml")
+    with Up(folder, "--secure", "--bookies", "3", "--nodes", "1", "--resp") as up:
+        for name, roles in (("anna", "read,write"), ("ben@shop", "read")):
+            at_once("bookie", "user", "set", name, "--roles", roles, "--users-file", users, TRIPLICATE_USER_PASSWORD=PASSWORD)
         address = str(up.members["node-1"]["resp"])
         for store in ("shop", "bank"):
             run("kv", "create", store, TRIPLICATE_CONFIG=str(folder / CLIENT_FILE))

@@ -241,8 +241,8 @@ class ClusterFolder:
         """
         if member.kind == ZOOKEEPER:
             return {METADATA_VARIABLE: self.metadata_uri}
-        unset: Tables = {section: dict.fromkeys(table) for section, table in self.security_tables(member).items()}
-        unset["metadata"] = dict.fromkeys(_METADATA_ACCESS)
+        access = {**self.security.tables(member.name, "", ""), "metadata": dict.fromkeys(_METADATA_ACCESS)}
+        unset = {section: dict.fromkeys(table) for section, table in access.items()}
         tables = merged(unset, self._tables(member, iter((0,))))
         tables.pop("autorecovery", None)
         found = {variable_of(section, name): value for section, table in tables.items() for name, value in table.items()}
