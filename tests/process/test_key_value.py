@@ -45,6 +45,9 @@ def test_a_store_is_used_by_redis_cli_and_outlives_its_leader(tmp_path: Path) ->
         assert leader_of(nodes["node-2"]) == leader
         led_by = next(name for name, address in nodes.items() if address == leader)
         assert leader in at_once("kv", "show", "shop", uri=up.uri).stdout
+        at_once("kv", "put", "shop", "found", "by the metadata", uri=up.uri)
+        follower = next(address for address in nodes.values() if address != leader)
+        assert at_once("kv", "get", "shop", "found", "--nodes", follower, uri=up.uri).stdout == "by the metadata\n"
 
         assert redis_cli(leader, "SET", "greeting", "hello world", "EX", "600") == "OK"
         assert redis_cli(leader, "SET", "short", "x", "PX", "20") == "OK"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
@@ -11,12 +12,14 @@ from typing import Any, TypeVar
 import click
 
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.options import client_settings
+from triplicate.cli.terminal.client_run import run_with_client
+from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
 from triplicate.cli.terminal.output import remarks
 from triplicate.cli.terminal.pipes import write_output
+from triplicate.client import Client
 from triplicate.config import SecuritySettings
 from triplicate.errors import ArgumentError, ConfigError, ConnectionLost, EnvironmentFault, StoreError, StoreOutcomeUnknown
-from triplicate.kv import ErrorReply, LevelKind, Push, Reply, RespClient
+from triplicate.kv import ErrorReply, LevelKind, Push, Reply, RespClient, StoreInfo, store_info
 from triplicate.runtime import Host, real_host, sleep
 from triplicate.security import TlsIdentity, read_secret_file
 
@@ -27,6 +30,7 @@ LEADER_POLL_S = 0.2
 SCAN_COUNT = 1000
 _TRY_ELSEWHERE = ("READONLY", "TRYAGAIN", "LOADING", "STALE")
 """Codes after which nothing was changed, and another node may answer."""
+_LEADER = re.compile(r" is node \S+ at (\S+:\d+)\Z")
 
 Command = TypeVar("Command", bound=Callable[..., None])
 Work = Callable[[RespClient], Awaitable[None]]
@@ -40,8 +44,8 @@ def connection_options(command: Command) -> Command:
     """Add the options that name the nodes and the role, handed to the command as one mapping `door`."""
 
     @wraps(command)
-    def run(nodes: str, user: str | None, password_file: str | None, tls: bool | None, **more: Any) -> None:
-        command(door={"nodes": nodes, "user": user, "password_file": password_file, "tls": tls}, **more)
+    def run(nodes: str | None, metadata: str | None, user: str | None, password_file: str | None, tls: bool | None, **more: Any) -> None:
+        command(door={"nodes": nodes, "metadata": metadata, "user": user, "password_file": password_file, "tls": tls}, **more)
 
     options: tuple[Callable[[Any], Any], ...] = (
         click.option("--tls/--no-tls", default=None, help="Whether to connect with TLS. Default: if security.ca_file is set."),
@@ -51,9 +55,9 @@ def connection_options(command: Command) -> Command:
             "--nodes",
             metavar="HOST:PORT,…",
             envvar=NODES_VARIABLE,
-            required=True,
-            help=f"Addresses at which nodes serve RESP (resp.port). Default: the variable {NODES_VARIABLE}.",
+            help=f"Addresses at which nodes serve RESP (resp.port). Default: the variable {NODES_VARIABLE}, or those in the metadata.",
         ),
+        metadata_option,
     )
     decorated: Any = run
     for option in options:
@@ -198,9 +202,42 @@ async def _asked(client: RespClient, *words: bytes) -> Reply:
     return reply
 
 
+def _addresses(door: Mapping[str, Any], store: str) -> str:
+    """The addresses of the nodes, with commas: those given, or those that serve RESP by the metadata, the leader's first.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    if door["nodes"] is not None:
+        return str(door["nodes"])
+    hint = f"give --nodes, or set {NODES_VARIABLE} to the addresses that `triplicate kv show {store}` prints under resp"
+    try:
+        uri = cluster_uri(door["metadata"])
+    except ConfigError as error:
+        raise ConfigError(f"no node is named: {hint}, or name the cluster ({error})") from None
+    found: list[StoreInfo] = []
+
+    async def read(client: Client) -> None:
+        found.append(await store_info(client, store))
+
+    run_with_client(uri, read)
+    nodes = sorted(found[0].nodes, key=lambda one: one.node_id != found[0].leader)
+    addresses = [one.resp_address for one in nodes if one.resp_address]
+    if not addresses:
+        raise ConfigError(f"no node of store {store} serves RESP now: {hint}; nodes serve it with resp.serve, or `triplicate up --resp`")
+    return ",".join(addresses)
+
+
+def _leader_of(answer: str) -> tuple[str, int] | None:
+    """The address of the leader in an answer of a node that follows."""
+    found = _LEADER.search(answer) if answer.startswith("READONLY") else None
+    return _address(found[1]) if found is not None else None
+
+
 def _run(door: Mapping[str, Any], store: str, work: Work) -> None:
-    """Run a command at the first node that serves it."""
-    addresses = [_address(text) for text in door["nodes"].split(",") if text.strip()]
+    """Run a command at the first node that serves it. A node that follows names the leader, which is asked next."""
+    nodes = _addresses(door, store)
+    addresses = [_address(text) for text in nodes.split(",") if text.strip()]
     if not addresses:
         raise ConfigError(f"--nodes, or {NODES_VARIABLE}, names no address")
     user, password = door["user"], _password(door["password_file"])
@@ -214,20 +251,27 @@ def _run(door: Mapping[str, Any], store: str, work: Work) -> None:
         deadline = host.clock.monotonic() + LEADER_LIMIT_S
         while True:
             failure: Exception | None = None
-            for address in addresses:
+            waiting, asked = list(addresses), set[tuple[str, int]]()
+            while waiting:
+                address = waiting.pop(0)
+                if address in asked:
+                    continue
+                asked.add(address)
                 try:
                     await _run_at(host, address, tls, login, work)
                     return
                 except ConnectionLost as error:
                     if "may have happened" in str(error):
                         raise
-                    failure = error
+                    failure = failure if isinstance(failure, StoreAnswer) else error
                 except StoreAnswer as error:
                     if not str(error).startswith(_TRY_ELSEWHERE):
                         raise
                     failure = error
+                    leader = _leader_of(str(error))
+                    waiting[:0] = [] if leader is None else [leader]
             if host.clock.monotonic() >= deadline:
-                raise EnvironmentFault(f"no node of {door['nodes']} serves this within {LEADER_LIMIT_S:g} s; the last one: {failure}")
+                raise EnvironmentFault(f"no node of {nodes} serves this within {LEADER_LIMIT_S:g} s; the last one: {failure}")
             await sleep(host.clock, LEADER_POLL_S)
 
     run_loop(body())
