@@ -52,7 +52,7 @@ def settings_for(run_folder: Path, socket_folder: Path, cores: int) -> dict[str,
 
 
 def session(
-    application: str, *, run_folder: Path | None = None, cores: int | None = None, extra: Mapping[str, str] | None = None
+    application: str, *, run_folder: str | Path | None = None, cores: int | None = None, extra: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Start a session in which ``format("triplicate")`` and ``format("triplicate-changes")`` work.
 
@@ -76,7 +76,7 @@ def session(
     if active is not None:
         register(active)
         return active
-    folder = _passing_folder("triplicate-spark-") if run_folder is None else run_folder.absolute()
+    folder = _passing_folder("triplicate-spark-") if run_folder is None else Path(run_folder).absolute()
     sockets = folder / "s"
     if len(os.fsencode(sockets)) > SOCKET_FOLDER_LIMIT_BYTES:
         sockets = _passing_folder(f"tri-{os.getpid()}-")

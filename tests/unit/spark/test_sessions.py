@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
 import pytest
 
 import triplicate
+from triplicate.spark import sessions
 from triplicate.spark.sessions import interpreter
 
 ARCHIVES = sorted((Path(pyspark.__file__).parent / "python" / "lib").glob("*.zip"))
@@ -43,6 +45,22 @@ def test_the_path_of_the_job_stays(tmp_path: Path) -> None:
 def test_a_folder_where_nothing_can_be_executed_gets_the_bare_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert interpreter(tmp_path) == sys.executable
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_run_folder_is_a_text_or_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Callable[[str], str | Path]) -> None:
+    class Reached(Exception):
+        pass
+
+    def reached(folder: Path) -> str:
+        raise Reached(folder)
+
+    monkeypatch.setattr(sessions, "interpreter", reached)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Reached) as found:
+        sessions.session("test", run_folder=kind("rf"))
+    assert found.value.args == (tmp_path / "rf",)
+    assert (tmp_path / "rf" / "warehouse").is_dir()
 
 
 def test_questions_about_columns_need_no_client() -> None:
