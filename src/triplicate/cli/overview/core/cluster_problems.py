@@ -31,7 +31,11 @@ class Problem:
 
 
 def problems_of(facts: ClusterFacts) -> tuple[Problem, ...]:
-    """All problems, the most urgent first."""
+    """All problems, the most urgent first. Of a cluster that does not run, only those that a start does not solve follow that one."""
+    if _has_no_bookie(facts) and not facts.nodes.items and not facts.nodes.cut:
+        text = "nothing of this cluster runs: no bookie and no node is registered; start `triplicate up` of its folder, or its servers"
+        stopped = Problem(text, "triplicate up --dir FOLDER")
+        return (stopped, *_silent_sources(facts), *_freeze(facts), *_acls(facts), *_unreadable(facts), *_certificates(facts))
     return (
         *_silent_sources(facts),
         *_freeze(facts),
@@ -101,8 +105,16 @@ def open_nodes_text(count: int, nodes: int, example: str) -> str:
     return f"everyone may use {count} of the first {nodes} nodes in ZooKeeper, for example {example}"
 
 
+def _has_no_bookie(facts: ClusterFacts) -> bool:
+    return not facts.bookies.cut and all(one.state is BookieState.LOST for one in facts.bookies.items)
+
+
 def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
     bookies = facts.bookies.items
+    if _has_no_bookie(facts):
+        # Nobody knows whether their data are lost: they are stopped together, and a decommission would be wrong.
+        yield Problem("no bookie runs: none is registered; start their servers", "triplicate bookie list")
+        return
     lost = [one for one in bookies if one.state is BookieState.LOST]
     if lost:
         named = _named([f"{one.bookie_id} ({_ledgers(facts.ledgers, one.bookie_id)})" for one in lost])

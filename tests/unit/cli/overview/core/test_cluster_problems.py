@@ -75,7 +75,7 @@ def test_a_recovering_cluster_is_not_healthy() -> None:
             replace(healthy(), bookies=Listed((bookie(1), replace(bookie(2), visited=False)))),
             "the disks of bookie bookie-2 were replaced, and its ledgers were not checked since",
         ),
-        (replace(healthy(), bookies=Listed(())), "no bookie is writable"),
+        (replace(healthy(), bookies=Listed(())), "no bookie runs: none is registered; start their servers"),
         (replace(healthy(), location_problems=("x",)), "a network location is not used: x"),
         (
             replace(healthy(), shared_machines=(("10.0.0.1", "a.example"),)),
@@ -152,3 +152,39 @@ def test_a_freeze_of_ensembles_is_a_problem_with_its_end() -> None:
     assert texts(replace(healthy(), freeze=FreezeFacts(cut="no answer within 10 s"))) == [
         "not read completely: the freeze of ensembles: no answer within 10 s"
     ]
+
+
+def stopped() -> ClusterFacts:
+    facts = wounded()
+    bookies = tuple(replace(bookie(number, BookieState.LOST), has_cookie=True) for number in range(1, 5))
+    return replace(facts, bookies=Listed(bookies), ledgers=LedgerCounts(12, 2, {"bookie-1": 12}), nodes=Listed(()))
+
+
+def test_a_cluster_that_is_stopped_has_one_problem() -> None:
+    for facts in (stopped(), replace(stopped(), bookies=Listed(()))):
+        (problem,) = problems_of(facts)
+        assert problem.text.startswith("nothing of this cluster runs: no bookie and no node is registered; start `triplicate up`")
+        assert problem.command == "triplicate up --dir FOLDER"
+    (_, frozen) = problems_of(replace(stopped(), freeze=FreezeFacts("since yesterday")))
+    assert frozen.text == "ensembles are frozen since yesterday", "a start does not solve this"
+
+
+def test_bookies_that_are_all_gone_are_not_to_be_decommissioned() -> None:
+    problems = problems_of(replace(stopped(), nodes=Listed(("node-1",))))
+    assert problems[0].text == "no bookie runs: none is registered; start their servers"
+    assert "database shop has no leader" in [one.text for one in problems]
+    assert not [one for one in problems if "decommission" in one.command or "lost: " in one.text]
+
+
+def test_what_could_not_be_read_does_not_count_as_stopped() -> None:
+    for facts in (
+        replace(stopped(), bookies=Listed(stopped().bookies.items, "no answer")),
+        replace(stopped(), nodes=Listed((), "no answer")),
+    ):
+        assert "nothing of this cluster runs" not in " ".join(texts(facts))
+
+
+def test_read_only_bookies_alone_take_no_entries() -> None:
+    facts = replace(healthy(), bookies=Listed((bookie(1, BookieState.READ_ONLY), bookie(2, BookieState.LOST))))
+    assert "no bookie is writable" in texts(facts)
+    assert "1 bookie is lost: bookie-2 (11 ledgers)" in texts(facts)

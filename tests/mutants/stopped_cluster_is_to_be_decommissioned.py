@@ -1,0 +1,16 @@
+"""A cluster that is stopped has the problems of one whose bookies are lost: each is to be decommissioned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.cli.overview.core import cluster_problems
+
+TESTS = [
+    "tests/unit/cli/overview/core/test_cluster_problems.py::test_a_cluster_that_is_stopped_has_one_problem",
+    "tests/unit/cli/overview/core/test_cluster_problems.py::test_bookies_that_are_all_gone_are_not_to_be_decommissioned",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(cluster_problems, "_has_no_bookie", lambda _: False)
