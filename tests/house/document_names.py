@@ -56,6 +56,24 @@ def missing_commands(text: str, top: click.Command) -> list[str]:
     return found
 
 
+def asking_commands(text: str, top: click.Command) -> list[str]:
+    """Commands in a page's blocks of code, which are copied as they are, that would ask before they go on: ``--yes`` is missing."""
+    blocks = [*FENCE.findall(text), *INDENTED.findall(FENCE.sub("", text))]
+    lines = [line.partition("#")[0].split() for block in blocks for line in COMMAND.findall(block)]
+    return [f"triplicate {' '.join(words)}" for words in lines if "--yes" not in words and "--yes" in _options_of(words, top)]
+
+
+def _options_of(words: list[str], command: click.Command) -> set[str]:
+    """The options of the command that the words name."""
+    context = click.Context(command)
+    for word in words:
+        following = command.get_command(context, word) if isinstance(command, click.Group) else None
+        if following is None:
+            break
+        command, context = following, click.Context(following, parent=context)
+    return _options(command)
+
+
 def _wrong_word(words: list[str], command: click.Command) -> str:
     """The first word that is neither a command nor an option where it stands; empty if all are."""
     context = click.Context(command)

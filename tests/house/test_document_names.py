@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from tests.house.document_names import missing_commands, missing_modules, missing_paths, missing_targets
+from tests.house.document_names import asking_commands, missing_commands, missing_modules, missing_paths, missing_targets
 from tests.house.source import DOCUMENTS, LIVING_DOCUMENTS, ROOT
 from triplicate.cli.main import cli
 
@@ -62,6 +62,7 @@ def test_names_in_code_exist(path: str) -> None:
     assert missing_modules(text, module_exists) == []
     assert missing_targets(text, targets()) == []
     assert missing_commands(text, cli) == []
+    assert asking_commands(text, cli) == []
 
 
 @pytest.mark.parametrize(
@@ -116,3 +117,16 @@ def test_a_missing_target_is_reported(text: str, missing: list[str]) -> None:
 )
 def test_a_missing_command_is_reported(text: str, missing: list[str]) -> None:
     assert missing_commands(text, cli) == missing
+
+
+@pytest.mark.parametrize(
+    ("text", "asking"),
+    [
+        ("```console\n$ triplicate kv drop basket\n```", ["triplicate kv drop basket"]),
+        ("    triplicate node remove node-1    # --yes", ["triplicate node remove node-1"]),
+        ("    .venv/bin/triplicate database drop shop --yes", []),
+        ("`triplicate kv drop basket` in prose\n\n    triplicate kv create basket", []),
+    ],
+)
+def test_a_command_that_would_ask_is_reported(text: str, asking: list[str]) -> None:
+    assert asking_commands(text, cli) == asking
