@@ -191,3 +191,8 @@ SELECT round(f) FROM t ORDER BY id;
 SELECT abs(i), sign(i) FROM t ORDER BY id;
 SELECT i = f FROM t ORDER BY id;
 SELECT sqrt(b) FROM t WHERE id IN (1, 3) ORDER BY id;
+
+== bigint beside float8
+SELECT 9007199254740993::bigint = 9007199254740992::float8; -- documented bigint-beside-float
+SELECT 9007199254740993::bigint > 9007199254740992::float8; -- documented bigint-beside-float
+SELECT 9007199254740991::bigint = 9007199254740991::float8, 5 = 5.0::float8;

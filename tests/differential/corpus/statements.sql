@@ -211,3 +211,17 @@ INSERT INTO r VALUES (1, 'abc', NULL), (2, '', 'x'), (3, NULL, '');
 SELECT id, replace(t, n, 'y'), replace(t, '', n), replace(t, 'b', n), replace(t, 'b', ''), replace('aXa', t, 'z') FROM r ORDER BY id;
 SELECT replace('abc', $1, $2); -- with ? "", ? "x"
 SELECT replace('abcabc', $1, $2); -- with ? "bc", ? "é"
+
+== the first query of pg_dump
+SELECT set_config(name, 'view, foreign-table', false) FROM pg_settings WHERE name = 'restrict_nonsystem_relation_kind'; -- refused set_config
+SELECT pg_catalog.set_config('search_path', 'public', false);
+SELECT 1, set_config('search_path', 'public', false); -- refused set_config
+
+== renamed columns of queries within views
+CREATE TABLE ct (a int, b int);
+INSERT INTO ct VALUES (1, 2);
+CREATE VIEW cw AS WITH x AS (SELECT a FROM ct) SELECT x.a FROM x;
+CREATE VIEW cs AS SELECT x.a, x.b FROM (SELECT a, b FROM ct) x;
+ALTER TABLE ct RENAME COLUMN a TO aa;
+SELECT * FROM cw;
+SELECT * FROM cs;

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
@@ -48,10 +49,25 @@ class SessionCalls:
 
 
 def session_calls(statement: Statement) -> SessionCalls | None:
-    """The calls, if the statement is a SELECT of nothing else."""
+    """The calls, if the statement is a SELECT of nothing else.
+
+    Raises:
+        SqlError: 0A000, set_config() is called in another query, as pg_dump does it first of all.
+    """
     tokens = statement.tokens
-    if statement.first_word != "SELECT" or not any(token.upper in _FUNCTIONS for token in tokens):
+    if statement.first_word not in ("SELECT", "WITH") or not any(token.upper in _FUNCTIONS for token in tokens):
         return None
+    found = _calls(tokens) if statement.first_word == "SELECT" else None
+    if found is None and any(token.upper == "SET_CONFIG" and after.text == "(" for token, after in pairwise(tokens)):
+        raise SqlError(
+            "0A000",
+            "set_config() is not available in a query of anything else",
+            hint="Write SET, or SELECT set_config(…) alone. For pg_dump use `triplicate database export`.",
+        )
+    return found
+
+
+def _calls(tokens: Sequence[Token]) -> SessionCalls | None:
     calls: list[SessionCall] = []
     at = 1
     while True:

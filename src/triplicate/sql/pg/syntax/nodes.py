@@ -384,6 +384,8 @@ class SelectItem(SyntaxNode):
 
     expression: Expression
     alias: Name | None
+    keeps_name: bool = field(default=False, init=False)
+    """For SQLite it has an alias, so that the queries around it need not follow when a table's column is renamed."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield self.expression

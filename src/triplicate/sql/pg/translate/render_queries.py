@@ -38,7 +38,7 @@ class StatementRenderer(CallRenderer):
             self.pieces.add(" NULLS FIRST" if node.descending else " NULLS LAST", node.end)
 
     def _item(self, node: nodes.SelectItem) -> None:
-        name = _shown(node) if node.alias is None and node.expression.is_ordered else ""
+        name = _shown(node) if node.alias is None and (node.expression.is_ordered or node.keeps_name) else ""
         self.verbatim(node)
         if name:
             # In SQLite, an expression of a column does not have the column's name.
@@ -102,6 +102,8 @@ class StatementRenderer(CallRenderer):
         if isinstance(node.body, nodes.QueryExpression) and is_volatile(node.body):
             at = self.pieces.source.rindex("(", 0, node.body.start)
             cuts.append((*node.materialized, "MATERIALIZED") if node.materialized is not None else (at, at, "MATERIALIZED "))
+        if isinstance(node.body, nodes.QueryExpression):
+            self._keep_names(node.body)
         self.replaced(node, cuts)
 
     def _limits(self, node: nodes.LimitClause) -> None:
@@ -171,10 +173,17 @@ class StatementRenderer(CallRenderer):
             return
         if node.query is not None:
             node.query.is_fenced = is_volatile(node.query)
+            self._keep_names(node.query)
         if node.query is not None and node.columns and node.alias is not None:
             self._named_columns(node, node.query, node.alias)
             return
         self.verbatim(node)
+
+    def _keep_names(self, query: nodes.QueryExpression) -> None:
+        """SQLite renames a column where a stored query names it, but not where a query around that one names its result."""
+        if self.context.is_without_session:
+            for item in [item for select in selects_of(query)[:1] for item in select.items]:
+                item.keeps_name = isinstance(item.expression, nodes.ColumnRef) and not item.expression.session_name
 
     def _named_columns(self, node: nodes.FromItem, query: nodes.QueryExpression, alias: nodes.Name) -> None:
         """Render ``(query) alias(a, b)``. In SQLite only a common table expression can name its columns."""

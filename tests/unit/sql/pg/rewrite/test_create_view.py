@@ -102,6 +102,29 @@ def test_a_view_keeps_its_columns_and_their_names() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "with x as (select a from t) select x.a from x",
+        "with x as (select t.a, b from t), y as (select a from x) select y.a from y",
+        "with recursive x as (select a from t union all select a + 1 from x where a < 1) select x.a from x",
+        "select x.a from (select a from t) x",
+        "select a from (select a, b from t order by a) as x where a > 0 group by a",
+        "select x.a from (select * from t) x join (select a from t group by a) y on x.a = y.a",
+        "select a from t where a in (select a from (select a from t) x)",
+        "with x as (select * from t) select x.a from x",
+        "select z.a from (select a from t) as z union select a from (select a from t) q",
+    ],
+)
+def test_a_column_that_a_view_takes_out_of_a_query_within_is_renamed(text: str) -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query(f"create table t(a int, b text); insert into t values (1, 'x'); create view v as {text}"))
+        assert await client.send(query("alter table t rename column a to aa")) == ["C ALTER TABLE", "Z I"]
+        assert (await client.send(query("select a from v")))[:2] == ["T a:20", "D 1"]
+
+    play(body)
+
+
+@pytest.mark.parametrize(
     ("sql", "sqlstate"),
     [
         ("create view v as select a, a from t", "42701"),
