@@ -11,6 +11,7 @@ import apsw
 from triplicate.errors import SqlError, Violation
 from triplicate.sql.catalogue.constraint_names import check_names, column_names, foreign_key_name, index_name, key_name
 from triplicate.sql.catalogue.schema_facts import RelationFacts, read_facts
+from triplicate.sql.core.schema_cache import LONG_TEXT
 
 _COLUMNS = re.compile(r"(UNIQUE|NOT NULL) constraint failed: ([^.]+)\.(.+)", re.DOTALL)
 _INDEX = re.compile(r"UNIQUE constraint failed: index '(.+)'", re.DOTALL)
@@ -21,13 +22,15 @@ _TARGET = re.compile(
     re.IGNORECASE,
 )
 """The verb of a statement, and the table that it changes."""
+_TITLE = "-- TRIGGER "
 _REFERRING = """
 SELECT DISTINCT m.name FROM sqlite_schema m JOIN pragma_foreign_key_list(m.name) f WHERE m.type = 'table' AND lower(f."table") = ?
 """
 
 
 def with_violation(failure: SqlError, connection: apsw.Connection, sql: str) -> SqlError:
-    """The failure of a statement, with the violated constraint if it is one of a constraint, and which one is certain.
+    """The failure of a statement, with the violated constraint if it is one of a constraint, and which one is certain. One of a value
+    names the triggers that compute some, since their table's users need not know them.
 
     Args:
         sql: the statement, which may have violated it through a trigger or an action of a foreign key.
@@ -35,7 +38,28 @@ def with_violation(failure: SqlError, connection: apsw.Connection, sql: str) -> 
     if failure.sqlstate.startswith("23"):
         with suppress(apsw.Error):
             failure.violation = _violation_of(connection, failure.message, sql)
+    elif failure.sqlstate.startswith("22") and failure.context is None and len(sql) <= LONG_TEXT:
+        with suppress(apsw.Error, UnicodeError):
+            triggers = _computing_triggers(connection, sql)
+            failure.context = f"The statement runs triggers: {', '.join(triggers)}" if triggers else None
     return failure
+
+
+def _computing_triggers(connection: apsw.Connection, sql: str) -> list[str]:
+    """The names of the triggers that a statement runs, and that call functions. EXPLAIN shows the program of each."""
+    found: dict[str, None] = {}
+    name = ""
+    cursor = connection.cursor()
+    try:
+        for row in cursor.execute(f"EXPLAIN {sql}", apsw._null_bindings, can_cache=False):  # type: ignore[attr-defined]
+            operation, title = str(row[1]), str(row[5])
+            if operation == "Init":
+                name = title.removeprefix(_TITLE) if title.startswith(_TITLE) else ""
+            elif name and operation in ("Function", "PureFunc"):
+                found[name] = None
+    finally:
+        cursor.close(True)
+    return list(found)
 
 
 def _violation_of(connection: apsw.Connection, message: str, sql: str) -> Violation | None:

@@ -123,3 +123,26 @@ def test_clients_of_postgresql_get_its_words_and_fields(violation: Violation, me
     found = failure_of(error)
     assert (found.sqlstate, found.message, found.detail, found.context) == (violation.sqlstate, message, detail, "COPY t, line 3")
     assert fields in wire.error_response(found)
+
+
+TRIGGERS = (
+    "create table taken(n int)",
+    "create table summed(x int)",
+    'create trigger "sum it" after insert on taken begin insert into summed values (abs(new.n)); end',
+    "create trigger plain after insert on taken begin insert into summed values (1); end",
+    "create trigger sum_old after update on taken begin insert into summed select abs(new.n); end",
+    "insert into taken values (1)",
+)
+
+
+def test_a_value_that_cannot_be_computed_names_the_triggers_that_compute(pair: Pair) -> None:
+    for sql in TRIGGERS:
+        assert failure(pair, sql) is None
+    for sql, context in (
+        ("insert into taken values (-9223372036854775808)", "The statement runs triggers: sum it"),
+        ("update taken set n = -9223372036854775808", "The statement runs triggers: sum_old"),
+        ("insert into summed values (abs(-9223372036854775808))", None),
+    ):
+        error = failure(pair, sql)
+        assert error is not None
+        assert (error.sqlstate, error.context) == ("22003", context)
