@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
-TESTS = ["tests/unit/sql/executor/test_jsonb_comparisons.py::test_groups_are_those_of_equal_values"]
+TESTS = ["tests/unit/sql/executor/test_scalars_jsonb.py::test_groups_are_those_of_equal_values"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/sql/executor/test_jsonb_comparisons.py::test_equal_values_are_equal"]
+TESTS = ["tests/unit/sql/executor/test_scalars_jsonb.py::test_equal_values_are_equal"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -53,9 +53,9 @@ def database() -> TranslatedDatabase:
     return found
 
 
-@pytest.mark.parametrize("condition", EQUAL)
-def test_equal_values_are_equal(database: TranslatedDatabase, condition: str) -> None:
-    assert database.rows(f"select {condition} from s where id = 1") == [(1,)]
+@pytest.mark.parametrize("comparison", EQUAL)
+def test_equal_values_are_equal(database: TranslatedDatabase, comparison: str) -> None:
+    assert database.rows(f"select {comparison} from s where id = 1") == [(1,)]
 
 
 @pytest.mark.parametrize("sql", UNORDERED)
