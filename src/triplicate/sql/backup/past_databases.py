@@ -10,6 +10,7 @@ import asyncio
 import os.path
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from triplicate.config.node_settings import NodeSettings
@@ -19,7 +20,7 @@ from triplicate.runtime import Clock, Host, TaskScope, deadline_after, shielded,
 from triplicate.sql.backup.core.target import AtPosition, AtTime, Target, parse_target
 from triplicate.sql.backup.past_copy import DatabaseLog, PastCopies
 from triplicate.sql.backup.relation_names import RelationNames, present_names
-from triplicate.sql.core.access_rights import AccessRights, Refusal
+from triplicate.sql.core.access_rights import ADMINISTRATOR, AccessRights, Refusal
 from triplicate.sql.core.interface import Session
 from triplicate.sql.core.rights import Right
 from triplicate.sql.engine.copy_progress import CopyProgress
@@ -56,12 +57,17 @@ class PastAccess(AccessRights):
         self._past = past
         self._names = names
 
-    def refusal(self, role: str, rights: Iterable[Right]) -> Refusal | None:
+    @cached_property
+    def owners_are_superusers(self) -> bool:
+        """True: superusers read all of the past, also relations whose owners and names are gone. Nothing acts in a read."""
+        return True
+
+    def refusal(self, role: str | None, rights: Iterable[Right]) -> Refusal | None:
         needed = sorted(rights, key=lambda right: (right.definer, right.relation, right.action.name))
         for right in needed:
             now = None if self._names is None else (self._names.now(right.relation), self._names.now(right.definer))
             if now is None or None in now:
-                return Refusal(role, right)
+                return Refusal(role or ADMINISTRATOR, right)
             refused = super().refusal(role, [right._replace(relation=now[0] or "", definer=now[1] or "")])
             if refused is not None:
                 return Refusal(refused.role, right)

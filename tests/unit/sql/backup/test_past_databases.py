@@ -16,6 +16,7 @@ from triplicate.errors import SqlError
 from triplicate.sql import SqlDatabase
 from triplicate.sql.backup.core.target import time_text
 from triplicate.sql.core.rights import Action
+from triplicate.sql.core.role_commands import AlterRole
 
 
 def files(cluster: Cluster, node: str = "n1") -> list[str]:
@@ -229,6 +230,29 @@ def test_a_role_reads_of_the_past_what_it_may_read_now_and_might_then(tmp_path: 
         await admin.travel(f"position {positions['granted']}")
         assert await run(admin, "select v from secret") == [("secret",)]
         await admin.close()
+
+    play(tmp_path, scene)
+
+
+def test_superusers_read_all_of_the_past(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        admin = await with_roles(database, "ann", "sup")
+        await command(admin, AlterRole("sup", {"is_superuser": True}))
+        await command(admin, grant_create("ann"))
+        ann = await session_of(database, "ann")
+        for sql in ("create table own(a text)", "insert into own values('x')", "create view look as select a from own"):
+            await run(ann, sql)
+        position = database.position
+        for sql in ("drop view look", "drop table own", "create table stays(a text)"):
+            await run(ann, sql)
+        await run(admin, "drop table secret")
+        for session in (admin, await session_of(database, "sup")):
+            await session.travel(f"position {position}")
+            assert await run(session, "select a from look") == [("x",)]
+            assert await run(session, "select v from secret") == [("secret",)]
+            await session.close()
+        await ann.close()
 
     play(tmp_path, scene)
 
