@@ -29,6 +29,8 @@ KEYS_FILE = "keys.toml"
 KEY_BYTES = 32
 LIBPQ_VARIABLES = ("PGUSER", "PGPASSWORD", "PGPASSFILE")
 """They would override the role and the password of the cluster."""
+OTHER_CLUSTER = ("TRIPLICATE_CONFIG", "TRIPLICATE_METADATA", "TRIPLICATE_CLIENT_", "TRIPLICATE_SECURITY_", "TRIPLICATE_DATABASE_CLIENT_")
+"""How the names of variables begin that say which cluster a client means, and how it is reached. A user has them for another one."""
 
 
 class DemoAccess:
@@ -85,9 +87,10 @@ class DemoAccess:
 
     @contextmanager
     def in_environment(self) -> Iterator[None]:
-        """In the block, this process and those that it starts have the variables, and no role and password that a user has for other
+        """In the block, this process and those that it starts have the variables, and none that a user has for another cluster or its
         databases."""
-        with environment({**dict.fromkeys(LIBPQ_VARIABLES), **self.variables} if self.is_secured else {}):
+        removed = [name for name in os.environ if name.startswith(OTHER_CLUSTER)]
+        with environment({**dict.fromkeys([*removed, *(LIBPQ_VARIABLES if self.is_secured else ())]), **self.variables}):
             yield
 
     def _login(self) -> tuple[str, str]:

@@ -76,3 +76,25 @@ def test_an_open_cluster_is_reached_in_clear(tmp_path: Path, monkeypatch: pytest
     before = dict(os.environ)
     with access.in_environment():
         assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("secured", [False, True])
+def test_variables_of_another_cluster_do_not_reach_spark(
+    folder: ClusterFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, secured: bool
+) -> None:
+    others = {
+        "TRIPLICATE_CONFIG": "/other/client.toml",
+        "TRIPLICATE_METADATA": "zk://other:2181/ledgers",
+        "TRIPLICATE_METADATA_USER": "other",
+        "TRIPLICATE_CLIENT_USER": "other",
+        "TRIPLICATE_SECURITY_CA_FILE": "/other/ca.pem",
+    }
+    for name, value in {**others, KEYS_VARIABLE: "/own/keys"}.items():
+        monkeypatch.setenv(name, value)
+    before = dict(os.environ)
+    access = DemoAccess(folder if secured else ClusterFolder(tmp_path, "", MEMBERS))
+    with access.in_environment():
+        found = {name: os.environ[name] for name in others if name in os.environ}
+        assert found == ({"TRIPLICATE_CONFIG": str(folder.security.client_file)} if secured else {})
+        assert os.environ[KEYS_VARIABLE] == "/own/keys"
+    assert dict(os.environ) == before
