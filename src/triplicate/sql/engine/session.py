@@ -31,7 +31,7 @@ from triplicate.sql.engine.open_results import OpenResults
 from triplicate.sql.engine.past_reads import PastReads
 from triplicate.sql.engine.read_admission import ReadAdmission, check_schema, confirm
 from triplicate.sql.engine.rights_check import RightsCheck, verifier_text
-from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, required_leadership, table_facts
+from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, required_leadership, table_facts, unless_stopped
 from triplicate.sql.executor.authorizer import WHEN_FAILED, allowed_when_failed, savepoint_name
 from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.reader_connection import ReaderConnection
@@ -195,7 +195,7 @@ class SqlSession:
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         with self._call:
-            return await self._database.pool.examiner.offload(function, *arguments)
+            return await unless_stopped(self._stop, self._database.pool.examiner.offload(function, *arguments))
 
     async def claim_writer(self, tag: str) -> None:
         with self._call:

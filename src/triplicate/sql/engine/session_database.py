@@ -14,6 +14,7 @@ from triplicate.sql.engine.copy_progress import CopyProgress
 from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
+from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.reader_pool import ReaderCheckout, ReaderPool
 from triplicate.sql.executor.writer_connection import WriterConnection
 
@@ -96,6 +97,14 @@ def required_leadership(database: SessionDatabase, tag: str) -> Leadership:
             hint=f"The leader is at {leader}." if leader else "No leader is known at the moment; try again.",
         )
     return leadership
+
+
+async def unless_stopped(stop: StopFlag, work: Awaitable[Facts]) -> Facts:
+    """The result of work that nothing interrupts. Raises the reason of the stop that it was given meanwhile."""
+    found = await work
+    if stop.reason is not None:
+        raise stop.reason
+    return found
 
 
 async def table_facts(

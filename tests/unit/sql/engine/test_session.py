@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.sql.cluster import SETTINGS, Cluster, affected, play, run, state_of
+from tests.waiting import LIMIT_S
 from triplicate.errors import SqlError
 from triplicate.sql import SqlSession
 from triplicate.sql.core.interface import SchemaMoved, StatementKind, TransactionStatus
@@ -559,5 +560,25 @@ def test_deferred_foreign_keys_are_checked_when_a_transaction_asks(tmp_path: Pat
         await session.check_constraints()
         await run(session, "commit")
         assert await run(session, "select count(*) from c") == [(1,)]
+
+    play(tmp_path, scene)
+
+
+def test_a_cancel_is_not_lost_while_a_long_text_is_translated(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        begun, may_end = threading.Event(), threading.Event()
+
+        def translate() -> str:
+            begun.set()
+            assert may_end.wait(LIMIT_S)
+            return "translated"
+
+        working = asyncio.create_task(state_of(session.offload(translate)))
+        assert await asyncio.to_thread(begun.wait, LIMIT_S)
+        session.cancel()
+        may_end.set()
+        assert await working == "57014"
+        assert await session.offload(translate) == "translated"
 
     play(tmp_path, scene)
