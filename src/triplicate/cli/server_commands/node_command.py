@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -34,6 +35,9 @@ from triplicate.runtime import Backoff, Host, Metrics, sleep
 from triplicate.security import TlsIdentity, gaps_of_node, refuse_gaps, resp_gaps
 from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, limit_memory, login_secret
 
+SWITCH_INTERVAL_S = 0.0005
+"""A thread that computes gives the interpreter to another after this time, a tenth of Python's default. While a long statement is read on
+its thread, the event loop waits for this at each of a short statement's steps."""
 WAIT_FIRST_S = 0.5
 WAIT_LONGEST_S = 5.0
 SECTIONS = (
@@ -93,6 +97,12 @@ def node(context: click.Context, config: str | None, flags: Mapping[str, object]
         run_node(load_configuration(SECTIONS, config, flags), parent_pipe, ready_pipe)
 
 
+def share_process(settings: NodeSettings) -> None:
+    """Keep long statements from taking all memory and time of the process."""
+    limit_memory(settings.sql_memory_bytes)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+
+
 def run_node(configuration: Configuration, parent_pipe: int | None, ready_pipe: int | None) -> None:
     configuration.require(("node.node_id",), ("node.directory",))
     settings = configuration.get(NodeSettings)
@@ -107,7 +117,7 @@ def run_node(configuration: Configuration, parent_pipe: int | None, ready_pipe: 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         warn_of_open_files(settings.connections, "node.connections")
         configure_audit_log(settings.audit_log, settings.audit_log_bytes)
-        limit_memory(settings.sql_memory_bytes)
+        share_process(settings)
         identity = TlsIdentity.open(own_security, host.clock, host.trace)
         ServerSecurity.of_settings(settings, identity, b"")  # Errors of the settings come before the wait for the metadata.
         resp_door = RespDoor(host, settings, resp, identity)

@@ -1,12 +1,15 @@
-"""A node that must be secure does not start with an open port for clients of Redis."""
+"""How a node starts: without an open port where it must be secure, and with an interpreter that threads share often."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
-from triplicate.cli.server_commands.node_command import node
+from triplicate.cli.server_commands import node_command
+from triplicate.config import NodeSettings
 from triplicate.errors import ConfigError
 
 
@@ -18,7 +21,15 @@ def test_a_required_security_names_the_users_that_are_missing(tmp_path: Path) ->
         "[security]\nrequired = true\n[resp]\nserve = true\n",
         encoding="utf-8",
     )
-    failed = CliRunner().invoke(node, ["--config", str(config)]).exception
+    failed = CliRunner().invoke(node_command.node, ["--config", str(config)]).exception
     assert isinstance(failed, ConfigError)
     assert "resp.users_file is not set: nobody could log in to the key-value stores" in str(failed)
     assert not (tmp_path / "metadata.db").exists()
+
+
+def test_a_node_is_shared_by_short_and_long_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    intervals, limits = list[float](), list[int]()
+    monkeypatch.setattr(sys, "setswitchinterval", intervals.append)
+    monkeypatch.setattr(node_command, "limit_memory", limits.append)
+    node_command.share_process(NodeSettings(sql_memory_bytes=1 << 30))
+    assert (intervals, limits) == ([node_command.SWITCH_INTERVAL_S], [1 << 30])
