@@ -264,7 +264,10 @@ def test_a_trigger_acts_with_the_rights_of_its_tables_owner(db: Db) -> None:
         maker.execute("CREATE TABLE loot (a TEXT)")
         maker.execute("CREATE TRIGGER theft AFTER INSERT ON bait BEGIN INSERT INTO loot SELECT v FROM closed_t; END")
         assert state(lambda: maker.execute("INSERT INTO bait VALUES ('x')")) == DENIED
-        assert state(lambda: admin.execute("INSERT INTO bait VALUES ('x')")) is None  # The administrator's rights are not checked.
+        assert state(lambda: admin.execute("INSERT INTO bait VALUES ('x')")) == DENIED, "the administrator lends no rights to a trigger"
+        admin.execute("GRANT SELECT ON closed_t TO maker")
+        assert state(lambda: admin.execute("INSERT INTO bait VALUES ('x')")) is None
+        admin.execute("REVOKE SELECT ON closed_t FROM maker")
         maker.execute("DROP TABLE bait, loot")
         maker.execute("CREATE TABLE own (id INTEGER PRIMARY KEY, v TEXT)")
         assert state(lambda: maker.execute("CREATE TABLE refers (a INTEGER REFERENCES closed_t (id))")) == DENIED

@@ -121,14 +121,13 @@ def test_a_take_over_of_unknown_outcome_that_was_taken_over_itself_starts_over()
         logs, others = stage.logs(), stage.logs()
         await logs.create("l")
         taken = asyncio.Event()
-
-        async def fault_then_take() -> None:
-            stage.store.fault = None
-            async with await others.writer("l", owner="between") as writer:
-                await writer.append(b"a")
+        cut: list[int] = []
 
         def fault(session: int, operation: str, path: str) -> InjectedFault | None:
+            if session in cut:
+                return InjectedFault(raise_before=ConnectionLost("lost"))  # It looks again when the other has taken the log over.
             if changes_of_head(operation, path) and not taken.is_set():
+                cut.append(session)
                 taken.set()
                 return InjectedFault(raise_after=ConnectionLost("lost"))
             return None
@@ -136,7 +135,9 @@ def test_a_take_over_of_unknown_outcome_that_was_taken_over_itself_starts_over()
         stage.store.fault = fault
         first = asyncio.ensure_future(logs.writer("l", owner="w"))
         await taken.wait()
-        await fault_then_take()
+        async with await others.writer("l", owner="between") as writer:
+            await writer.append(b"a")
+        stage.store.fault = None
         async with await first as writer:
             assert writer.epoch == 3
             assert await writer.append(b"b") == 1
