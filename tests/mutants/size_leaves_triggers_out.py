@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.core.expansion import SchemaSizes
+from triplicate.sql.core.expansion import _Sizing
 
 TESTS = ["tests/unit/sql/core/test_expansion.py::test_triggers_count_with_those_of_the_tables_that_they_change"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(SchemaSizes, "_triggers_of", lambda self, tables: 0)
+    patch(_Sizing, "_triggers_of", lambda self, tables: 0)

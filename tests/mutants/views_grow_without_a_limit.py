@@ -10,4 +10,4 @@ TESTS = ["tests/unit/sql/executor/test_authorizer.py::test_a_statement_that_view
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(Authorizer, "_check_size", lambda self, tokens: None)
+    patch(Authorizer, "_check_size", lambda self, tokens, characters_max: None)

@@ -81,7 +81,7 @@ TABLE = Source()
 class _Scope:
     """The names that a query sees."""
 
-    schema: SchemaSizes
+    sizing: _Sizing
     parent: _Scope | None = None
     common: dict[str, Source] = field(default_factory=dict)
     sources: list[Source] = field(default_factory=list)
@@ -91,7 +91,7 @@ class _Scope:
         """The scope of a query within this one. Raises SqlError 54001 for too many."""
         if self.depth >= _DEPTH_MAX:
             raise SqlError("54001", f"a query may stand within {_DEPTH_MAX} others")
-        return _Scope(self.schema, self, depth=self.depth + 1)
+        return _Scope(self.sizing, self, depth=self.depth + 1)
 
     def relation(self, name: str) -> Source:
         scope: _Scope | None = self
@@ -99,7 +99,7 @@ class _Scope:
             if name in scope.common:
                 return scope.common[name]
             scope = scope.parent
-        return self.schema.relation(name)
+        return self.sizing.relation(name)
 
     def weight(self, column: str) -> int:
         scope: _Scope | None = self
@@ -112,7 +112,7 @@ class _Scope:
 
 
 class SchemaSizes:
-    """The sizes of the views, tables and triggers of a schema, computed when they are asked for.
+    """The sizes of the views, tables and triggers of a schema, computed when they are asked for. Threads may use it at the same time.
 
     Args:
         relations: (name, text) of each view and of each table that may have generated columns.
@@ -120,23 +120,27 @@ class SchemaSizes:
     """
 
     def __init__(self, relations: Iterable[tuple[str, str]], triggers: Iterable[tuple[str, str]]) -> None:
-        self._texts = {fold(name): text for name, text in relations}
-        self._triggers: dict[str, list[str]] = {}
+        self.texts = {fold(name): text for name, text in relations}
+        self.triggers: dict[str, list[str]] = {}
         for table, text in triggers:
-            self._triggers.setdefault(fold(table), []).append(text)
-        self._known: dict[str, Source] = {}
-        self._depth = 0
+            self.triggers.setdefault(fold(table), []).append(text)
+        self.known: dict[str, Source] = {}
+        self.known_triggers: dict[str, tuple[list[str], int]] = {}
+        """Maps a table to the tables that its triggers change, and their size."""
 
-    def check(self, tokens: Sequence[Token]) -> None:
+    def check(self, tokens: Sequence[Token], characters_max: int | None = None) -> None:
         """Check a statement.
 
+        Args:
+            characters_max: of views, tables and triggers that may be read for it. Those read for another statement do not count.
+
         Raises:
-            SqlError: 54001, it would become too large.
+            SqlError: 54001, it would become too large; 54000, it needs more than these characters.
         """
         queries = sum(token.upper in _QUERIES for token in tokens)
         if not self._may_grow(tokens, queries):
             return
-        added = self.size(tokens) - len(tokens) - queries * _QUERY_TERMS
+        added = self.size(tokens, characters_max) - len(tokens) - queries * _QUERY_TERMS
         if added > EXPANSION_MAX:
             shown = added if added < 10**12 else "more than 10^12"
             raise SqlError(
@@ -148,13 +152,26 @@ class SchemaSizes:
     def _may_grow(self, tokens: Sequence[Token], queries: int) -> bool:
         if queries > 1 or (tokens and tokens[0].upper == "CREATE"):
             return True
-        if not self._texts and not self._triggers:
+        if not self.texts and not self.triggers:
             return False
         names = [fold(identifier(token)) for token in tokens if token.kind in _NAMES]
-        return any(name in self._texts or name in self._triggers for name in names)
+        return any(name in self.texts or name in self.triggers for name in names)
+
+    def size(self, tokens: Sequence[Token], characters_max: int | None = None) -> int:
+        """The size of a statement, in terms."""
+        return _Sizing(self, characters_max).size(tokens)
+
+
+class _Sizing:
+    """The computation of one statement's size."""
+
+    def __init__(self, schema: SchemaSizes, characters_max: int | None) -> None:
+        self._schema = schema
+        self._characters_left = characters_max
+        self._opened: set[str] = set()
+        """The views and tables whose sizes are being computed, each for the one before."""
 
     def size(self, tokens: Sequence[Token]) -> int:
-        """The size of a statement, in terms."""
         text, scope = _Text(tokens), _Scope(self)
         if tokens and tokens[0].upper == "CREATE":
             if any(token.upper == "TRIGGER" for token in tokens[:4]):
@@ -165,26 +182,28 @@ class SchemaSizes:
         added = sum(source.size for source in scope.sources) + self._triggers_of(changed)
         return text.statement(0, len(tokens), scope).size + added
 
+    def _read(self, text: str) -> _Text:
+        """Raises SqlError 54000 where too much would be read."""
+        if self._characters_left is not None:
+            self._characters_left -= len(text)
+            if self._characters_left < 0:
+                raise SqlError("54000", "the views and triggers of the statement are too long to be read at once")
+        return _Text(sqlite_tokens(text))
+
     def relation(self, name: str) -> Source:
         """A view or table.
 
         Raises:
             SqlError: 54001, views read each other too deeply.
         """
-        text, found = self._texts.get(name), self._known.get(name)
-        if text is None or found is not None:
-            return found or TABLE
-        if self._depth >= _DEPTH_MAX:
+        text, found = self._schema.texts.get(name), self._schema.known.get(name)
+        if text is None or found is not None or name in self._opened:
+            return found or TABLE  # A view that reads itself fails in SQLite.
+        if len(self._opened) >= _DEPTH_MAX:
             raise SqlError("54001", f"a view may read {_DEPTH_MAX} others, each through the one before")
-        self._known[name] = TABLE  # A view that reads itself fails in SQLite.
-        self._depth += 1
-        try:
-            found = self._known[name] = _Text(sqlite_tokens(text)).defined(_Scope(self))
-        except SqlError:
-            del self._known[name]
-            raise
-        finally:
-            self._depth -= 1
+        self._opened.add(name)
+        found = self._schema.known[name] = self._read(text).defined(_Scope(self))
+        self._opened.remove(name)
         return found
 
     def _triggers_of(self, tables: Sequence[str]) -> int:
@@ -192,12 +211,21 @@ class SchemaSizes:
         waiting, seen, size = list(tables), set[str](), 0
         while waiting:
             name = waiting.pop()
-            if name not in seen:
-                seen.add(name)
-                for text in map(_Text, map(sqlite_tokens, self._triggers.get(name, ()))):
-                    waiting += text.changed_tables()
-                    size += text.trigger(_Scope(self))
+            if name not in seen and name in self._schema.triggers:
+                changed, added = self._triggers_on(name)
+                waiting += changed
+                size += added
+            seen.add(name)
         return size
+
+    def _triggers_on(self, table: str) -> tuple[list[str], int]:
+        """The tables that the triggers of a table change, and their size."""
+        found = self._schema.known_triggers.get(table)
+        if found is None:
+            texts = [self._read(text) for text in self._schema.triggers[table]]
+            changed = [name for text in texts for name in text.changed_tables()]
+            found = self._schema.known_triggers[table] = changed, sum(text.trigger(_Scope(self)) for text in texts)
+        return found
 
 
 def fold(name: str) -> str:
@@ -256,7 +284,7 @@ class _Text:
     def _generated(self, start: int, end: int, scope: _Scope) -> Source:
         """A table with generated columns: SQLite computes one from another in its place, unless it is stored."""
         found, definitions = Source(), list[tuple[str, int, int]]()
-        inner = _Scope(scope.schema, scope, sources=[found])
+        inner = _Scope(scope.sizing, scope, sources=[found])
         for first, behind in self._parts(start, end):
             words = {self._upper(at): at for at in self._outside(first, behind)}
             opening = words.get("AS", end) + 1

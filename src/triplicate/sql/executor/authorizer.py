@@ -16,7 +16,6 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.relations import is_reserved
-from triplicate.sql.core.expansion import SchemaSizes
 from triplicate.sql.core.interface import Column, Prepared, StatementKind
 from triplicate.sql.core.lexer import (
     SqlDialect,
@@ -35,8 +34,9 @@ from triplicate.sql.core.schema_cache import EXAMINED_CHARACTERS_MAX
 from triplicate.sql.core.session_counters import COUNTERS
 from triplicate.sql.core.transaction_block import failed_transaction
 from triplicate.sql.executor.definitions import has_column, parse_column_change, refuse_indexes_of_constraints, statements_of
+from triplicate.sql.executor.examined_schema import NewestSchema
 from triplicate.sql.executor.measured_statements import is_measured
-from triplicate.sql.storage.sqlite_schema import growing_relations, is_internal
+from triplicate.sql.storage.sqlite_schema import is_internal
 from triplicate.sql.storage.sqlstates import FAULTS, from_sqlite
 
 
@@ -119,10 +119,15 @@ _MODES = {StatementKind.READ: Mode.READ, StatementKind.WRITE: Mode.CHANGE, State
 
 
 class Authorizer:
-    """The authorizer of one connection."""
+    """The authorizer of one connection.
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    Args:
+        schema: shared by the connections of a database that see no schema before it is committed.
+    """
+
+    def __init__(self, connection: apsw.Connection, schema: NewestSchema | None = None) -> None:
         self._connection = connection
+        self._newest = NewestSchema() if schema is None else schema
         self._mode = Mode.INTERNAL
         self._kind = StatementKind.READ
         self.refusal: SqlError | None = None
@@ -132,8 +137,6 @@ class Authorizer:
         self._tables: set[str] = set()
         self._functions: set[str] = set()
         """Tables and functions to which the examined statement refers."""
-        self._sizes: tuple[int, SchemaSizes] | None = None
-        """SQLite's schema version, and what views and triggers add to statements in it."""
         connection.authorizer = self._authorize
 
     @contextmanager
@@ -155,7 +158,7 @@ class Authorizer:
         """A user's statement is prepared and runs until `end`. As `running`, for callers that must be quick."""
         self._mode, self._kind, self.refusal = Mode.EXAMINE if explain else _MODES[kind], kind, None
         if kind is StatementKind.SCHEMA:
-            self._sizes = None  # SQLite uses a schema version again that was rolled back.
+            self._newest.forget()
 
     def begin_read(self) -> None:
         """As `begin` with `StatementKind.READ`, whose mode need not be found."""
@@ -165,8 +168,11 @@ class Authorizer:
         """The statement has ended."""
         self._mode = _INTERNAL
 
-    def examine(self, sql: str) -> Prepared:
+    def examine(self, sql: str, characters_max: int | None = None) -> Prepared:
         """Prepare a statement without running it.
+
+        Args:
+            characters_max: of views and triggers, see `SchemaSizes.check`.
 
         Raises:
             SqlError: 42601 for a mistake in it or for more than one statement, 0A000 or 42501 for a statement that is not allowed, 54001
@@ -175,7 +181,7 @@ class Authorizer:
         if len(sql) > EXAMINED_CHARACTERS_MAX:
             raise SqlError("54000", f"a statement for SQLite may have {EXAMINED_CHARACTERS_MAX} characters, this one has {len(sql)}")
         if _is_long_insert(sql):
-            self._check_size(list(islice(next_sqlite_tokens(sql), _HEAD)))
+            self._check_size(list(islice(next_sqlite_tokens(sql), _HEAD)), characters_max)
             return self._examine(Statement(sql, ()), first_words(next_sqlite_tokens(sql)))
         statements = split_statements(sql, SqlDialect.SQLITE)
         if not statements:
@@ -183,7 +189,7 @@ class Authorizer:
         if len(statements) > 1:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
         statement = statements[0]
-        self._check_size(statement.tokens)
+        self._check_size(statement.tokens, characters_max)
         text, words = statement.sql, first_words(statement.tokens)
         control = control_statement(text, words)
         if control is not None:
@@ -196,12 +202,9 @@ class Authorizer:
             return self._examine_definition(statement, words)
         return self._examine(statement, words)
 
-    def _check_size(self, tokens: Sequence[Token]) -> None:
+    def _check_size(self, tokens: Sequence[Token], characters_max: int | None) -> None:
         """Check what views, subqueries and triggers would add to a statement: SQLite prepares it without an end in sight."""
-        version = int(self._connection.pragma("schema_version"))
-        if self._sizes is None or self._sizes[0] != version:
-            self._sizes = version, SchemaSizes(*growing_relations(self._connection))
-        self._sizes[1].check(tokens)
+        self._newest.of(self._connection).sizes.check(tokens, characters_max)
 
     def _examine_definition(self, statement: Statement, words: list[str]) -> Prepared:
         text = statement.sql
@@ -251,7 +254,8 @@ class Authorizer:
         columns = tuple(Column(name, declared, table, origin) for name, declared, _database, table, origin in shown)
         tag = _TAGS.get(self._action, "SELECT") if words[0] == "WITH" else command_tag(words)
         is_query = kind is StatementKind.READ and words[0] in _QUERIES
-        measured = is_query and is_measured(self._connection, text, self._tables, self._functions, len(names))
+        schema = self._newest.of(self._connection)
+        measured = is_query and is_measured(self._connection, schema, text, self._tables, self._functions, len(names))
         counts = not COUNTERS.isdisjoint(self._functions)
         return Prepared(
             text,
@@ -262,13 +266,8 @@ class Authorizer:
             measured,
             "triplicate_position" in self._functions,
             counts=counts,
-            is_constant=is_query and self._reads_no_table(),
+            is_constant=is_query and schema.has_only_views(self._tables),
         )
-
-    def _reads_no_table(self) -> bool:
-        """Whether the statement that was examined reads views, but no table."""
-        query = "select type from main.sqlite_schema where type in ('table', 'view') and name = ? collate nocase"
-        return {kind for name in self._tables for (kind,) in self._connection.execute(query, (name,))} == {"view"}
 
     def _authorize(self, action: int, first: str | None, second: str | None, database: str | None, _inner: str | None) -> int:
         mode = self._mode

@@ -16,6 +16,7 @@ from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, Row
 from triplicate.sql.core.long_reads import LongReads
 from triplicate.sql.executor.authorizer import Authorizer
+from triplicate.sql.executor.examined_schema import NewestSchema
 from triplicate.sql.executor.reader_connection import closing_error
 from triplicate.sql.executor.short_reads import CHECKED_STEPS, EXAMINED_CHARACTERS, ROW_BYTES, StepLimit, read_short, refresh_schema
 from triplicate.sql.executor.transaction_functions import TransactionContext
@@ -35,9 +36,10 @@ class LoopReader:
     would keep the write-ahead log.
     """
 
-    def __init__(self, path: str, setup: ConnectionSetup | None) -> None:
+    def __init__(self, path: str, setup: ConnectionSetup | None, schema: NewestSchema) -> None:
         self._path = path
         self._setup = setup
+        self._schema = schema
         self._opened: _LoopConnection | None = None
         self.long = LongReads()
         """Statements that exceeded the limits, here or on another connection of the pool."""
@@ -53,7 +55,7 @@ class LoopReader:
             TransactionContext().register(connection)
             limit = StepLimit(connection)
             connection.set_progress_handler(limit.is_reached, CHECKED_STEPS)
-            self._opened = _LoopConnection(connection, Authorizer(connection), limit)
+            self._opened = _LoopConnection(connection, Authorizer(connection, self._schema), limit)
         return self._opened
 
     def read(self, prepared: Prepared, parameters: Sequence[Value], schema_version: int) -> list[Row] | None:
@@ -94,10 +96,11 @@ class LoopReader:
         if len(sql) > EXAMINED_CHARACTERS:
             return None
         opened = self._open()
-        opened.limit.begin()
+        opened.limit.begin_schema()
         try:
             refresh_schema(opened.connection)
-            return opened.authorizer.examine(sql)
+            opened.limit.begin()
+            return opened.authorizer.examine(sql, EXAMINED_CHARACTERS)
         except FAULTS:
             return None
 

@@ -6,6 +6,8 @@ from collections.abc import Set as AbstractSet
 
 import apsw
 
+from triplicate.sql.executor.examined_schema import ExaminedSchema
+
 _CHARACTERS = 4096
 """Length of the longest such statement. Planning a longer one may take long itself."""
 _FUNCTIONS = frozenset(
@@ -50,7 +52,14 @@ _FUNCTIONS = frozenset(
 """Functions of a few microseconds that change nothing. Patterns are missing: LIKE can take exponential time."""
 
 
-def is_measured(connection: apsw.Connection, sql: str, tables: AbstractSet[str], functions: AbstractSet[str], parameters: int) -> bool:
+def is_measured(
+    connection: apsw.Connection,
+    schema: ExaminedSchema,
+    sql: str,
+    tables: AbstractSet[str],
+    functions: AbstractSet[str],
+    parameters: int,
+) -> bool:
     """Whether a limit on the steps bounds the time of a statement that reads.
 
     Args:
@@ -59,7 +68,7 @@ def is_measured(connection: apsw.Connection, sql: str, tables: AbstractSet[str],
     """
     if len(sql) > _CHARACTERS or not functions <= _FUNCTIONS:
         return False
-    if not all(_is_measured_table(connection, table) for table in tables):
+    if any(schema.kind(table) is None or _is_computed(connection, table) for table in tables):
         return False
     # The count of all rows of a table is one step.
     return "count" not in functions or all(
@@ -67,9 +76,6 @@ def is_measured(connection: apsw.Connection, sql: str, tables: AbstractSet[str],
     )
 
 
-def _is_measured_table(connection: apsw.Connection, name: str) -> bool:
-    """Whether a name is of a table or view of the database. Virtual tables are none, nor those with computed columns, whose functions
-    SQLite's authorizer does not report.
-    """
-    found = connection.execute("select 1 from sqlite_schema where name = ? and (rootpage > 0 or type = 'view')", (name,)).fetchall()
-    return bool(found) and not connection.execute("select 1 from pragma_table_xinfo(?) where hidden = 2", (name,)).fetchall()
+def _is_computed(connection: apsw.Connection, table: str) -> bool:
+    """Whether a table has computed columns, whose functions SQLite's authorizer does not report."""
+    return bool(connection.execute("select 1 from pragma_table_xinfo(?) where hidden = 2", (table,)).fetchall())

@@ -16,6 +16,7 @@ from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, Row, StatementKind
 from triplicate.sql.core.rights import Rights
 from triplicate.sql.executor.authorizer import Authorizer, check_width
+from triplicate.sql.executor.examined_schema import NewestSchema
 from triplicate.sql.executor.interrupts import StopFlag, interrupted_by_cancellation
 from triplicate.sql.executor.short_reads import (
     CHECKED_STEPS,
@@ -53,10 +54,11 @@ class ReaderConnection:
     named ``…_now`` run on the loop.
     """
 
-    def __init__(self, worker: Worker, path: str, setup: ConnectionSetup | None) -> None:
+    def __init__(self, worker: Worker, path: str, setup: ConnectionSetup | None, schema: NewestSchema) -> None:
         self.worker = worker
         self._path = path
         self._setup = setup
+        self._schema = schema
         self._opened: _Opened | None = None
         self._rights: StatementRights | None = None
         self.context = TransactionContext()
@@ -81,17 +83,17 @@ class ReaderConnection:
             self.context.register(connection)
             connection.set_progress_handler(self._is_stopped, _PROGRESS_STEPS)
             busy_timeout_ms: int = connection.execute("pragma busy_timeout").get
-            self._opened = _Opened(connection, Authorizer(connection), busy_timeout_ms)
+            self._opened = _Opened(connection, Authorizer(connection, self._schema), busy_timeout_ms)
         return self._opened
 
     def _is_stopped(self) -> bool:
         return self.stop.reason is not None
 
-    def examine(self, sql: str) -> Prepared:
+    def examine(self, sql: str, characters_max: int | None = None) -> Prepared:
         """Check a statement by the schema as it is now, see `Authorizer.examine`."""
         opened = self._open()
         refresh_schema(opened.connection)
-        return opened.authorizer.examine(sql)
+        return opened.authorizer.examine(sql, characters_max)
 
     def rights_of(self, sql: str, kind: StatementKind) -> Rights:
         """The rights that a statement needs, see `StatementRights.of`."""
@@ -151,7 +153,7 @@ class ReaderConnection:
             return None
         try:
             with self._limited(self._open()):
-                return self.examine(sql)
+                return self.examine(sql, EXAMINED_CHARACTERS)
         except FAULTS:
             return None
 

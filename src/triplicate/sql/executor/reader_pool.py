@@ -15,6 +15,7 @@ from triplicate.runtime import Host, Timer, deadline_after, fail, has_result, ow
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, Row
 from triplicate.sql.core.statement_waits import StatementWaits
+from triplicate.sql.executor.examined_schema import NewestSchema
 from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.loop_reader import LoopReader
 from triplicate.sql.executor.reader_connection import ReaderConnection, closing_error
@@ -224,6 +225,7 @@ class ReaderPool:
         self._workers = [threads.reader(name, number) for number in range(limits.threads)]
         self._path = path
         self._setup = setup
+        self._schema = NewestSchema()
         self._limits = limits
         self._for_snapshots = limits.connections - limits.connections // 4
         self._free: list[ReaderConnection] = []
@@ -231,9 +233,9 @@ class ReaderPool:
         self._checkouts: set[ReaderCheckout] = set()
         self._waiting: deque[_Waiting] = deque()
         self._check_timer: Timer | None = None
-        self._loop_reader = LoopReader(path, setup)
+        self._loop_reader = LoopReader(path, setup, self._schema)
         self.long = self._loop_reader.long
-        self.examiner = StatementExaminer(threads.examiner(name), path, setup, self._loop_reader)
+        self.examiner = StatementExaminer(threads.examiner(name), path, setup, self._loop_reader, self._schema)
         self._closed = False
         self.ids: TransactionIds | None = None
         """Transaction ids of the leadership of this node, for the functions on the readers; None while it follows."""
@@ -299,7 +301,7 @@ class ReaderPool:
         if quietest is not None and (busy[id(quietest.worker)] == busy[id(worker)] or len(self._all) >= self._limits.connections):
             self._free.remove(quietest)
             return quietest
-        reader = ReaderConnection(worker, self._path, self._setup)
+        reader = ReaderConnection(worker, self._path, self._setup, self._schema)
         self._all.append(reader)
         return reader
 

@@ -15,6 +15,8 @@ CHECKED_STEPS = 250
 """SQLite counts the steps of all executions of a statement together, so the first check of one comes after 1 to 250 of its steps."""
 _CHECKS = 21
 """The check at which a statement is interrupted: after 5,000 to 5,250 steps, some 100 µs."""
+_SCHEMA_CHECKS = 200
+"""The same for reading a schema: 50,000 steps are some 7,000 tables, indexes and views, and 20 ms. It is done once for each schema."""
 _PAGES = 100
 """Limit on the pages that are not in the connection's cache, from the first check on. Each costs some 3 µs where the file is in memory."""
 FIRST_ROWS = 200
@@ -40,6 +42,10 @@ class StepLimit:
     def begin(self) -> None:
         """A statement begins."""
         self.checks = 0
+
+    def begin_schema(self) -> None:
+        """A schema is read."""
+        self.checks = _CHECKS - _SCHEMA_CHECKS
 
     def is_reached(self) -> bool:
         """Whether the statement must stop; SQLite asks after each `CHECKED_STEPS` steps."""

@@ -12,6 +12,7 @@ from triplicate.runtime import Worker
 from triplicate.sql.core.interface import Prepared, Result, StatementKind
 from triplicate.sql.core.rights import Rights
 from triplicate.sql.core.schema_cache import SchemaCache
+from triplicate.sql.executor.examined_schema import NewestSchema
 from triplicate.sql.executor.loop_reader import LoopReader
 from triplicate.sql.executor.reader_connection import ReaderConnection, closing_error
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
@@ -26,10 +27,10 @@ Columns = list[tuple[str, str]]
 class StatementExaminer:
     """Examines statements, and remembers the results while the schema stays. All methods raise SqlError 57P01 once closed."""
 
-    def __init__(self, worker: Worker, path: str, setup: ConnectionSetup | None, loop_reader: LoopReader) -> None:
+    def __init__(self, worker: Worker, path: str, setup: ConnectionSetup | None, loop_reader: LoopReader, schema: NewestSchema) -> None:
         self._worker = worker
         self._loop_reader = loop_reader
-        self._connection = ReaderConnection(worker, path, setup)
+        self._connection = ReaderConnection(worker, path, setup, schema)
         self._prepared: SchemaCache[Prepared] = SchemaCache(_REMEMBERED)
         self._rights: SchemaCache[Rights] = SchemaCache(_REMEMBERED)
         self._columns: SchemaCache[Columns | None] = SchemaCache(_REMEMBERED)

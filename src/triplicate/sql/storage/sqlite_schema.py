@@ -157,6 +157,12 @@ def table_names(connection: apsw.Connection) -> frozenset[str]:
     return frozenset(str(name) for (name,) in rows)
 
 
+def relation_kinds(connection: apsw.Connection) -> dict[str, str]:
+    """Maps each table and view, its name in small letters as SQLite compares it, to ``table`` or ``view``. Virtual tables are left out."""
+    rows = connection.execute("select lower(name), type from main.sqlite_schema where type = 'view' or (type = 'table' and rootpage > 0)")
+    return {str(name): str(kind) for name, kind in rows}
+
+
 def growing_relations(connection: apsw.Connection) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """((name, text) of each view and of each table that may have generated columns, (table or view, text) of each trigger)."""
     rows = connection.execute(

@@ -180,3 +180,11 @@ def test_deep_queries_are_refused() -> None:
     assert refused(connection, "select a from v129")
     assert not refused(connection, "select a from v90")
     assert EXPANSION_MAX > 1000
+
+
+def test_a_size_that_was_too_long_to_read_is_not_kept() -> None:
+    schema = SchemaSizes([("v", "create view v as select a || a as a from w"), ("w", "create view w as select a || a as a from t")], [])
+    text = sqlite_tokens("select a from v")
+    with pytest.raises(SqlError, match="too long"):
+        schema.check(text, 60)
+    assert schema.size(text) == schema.size(text, 0) > 50

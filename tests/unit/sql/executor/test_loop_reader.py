@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import apsw
 import pytest
 
 from triplicate.errors import SqlError
+from triplicate.runtime import Worker
 from triplicate.sql.core.interface import Prepared, Row
+from triplicate.sql.executor.examined_schema import NewestSchema
 from triplicate.sql.executor.loop_reader import LoopReader
+from triplicate.sql.executor.reader_connection import ReaderConnection
 
 ROWS = 20_000
 
@@ -33,8 +37,13 @@ def writer(path: str) -> Iterator[apsw.Connection]:
 
 
 @pytest.fixture
-def reader(path: str, writer: apsw.Connection) -> Iterator[LoopReader]:
-    reader = LoopReader(path, None)
+def schema() -> NewestSchema:
+    return NewestSchema()
+
+
+@pytest.fixture
+def reader(path: str, writer: apsw.Connection, schema: NewestSchema) -> Iterator[LoopReader]:
+    reader = LoopReader(path, None, schema)
     yield reader
     reader.refuse()
     reader.close()
@@ -137,3 +146,32 @@ def test_a_closed_reader_opens_no_connection(reader: LoopReader) -> None:
         with pytest.raises(SqlError) as refused:
             late()
         assert refused.value.sqlstate == "57P01"
+
+
+def test_what_a_thread_has_read_of_a_large_schema_is_not_read_again(
+    reader: LoopReader, path: str, writer: apsw.Connection, schema: NewestSchema
+) -> None:
+    with writer:
+        for number in range(1000):
+            writer.execute(f"create view v{number} as select a || 'x' as a from t")
+    assert reader.examine("select a from v7") is None
+    examine_on_a_thread(path, schema, "select a from t")
+    assert examined(reader, "select a from v7").columns
+    writer.execute("create view w as select a from v7")
+    assert reader.examine("select a from w") is None
+
+
+def test_long_views_are_read_on_a_thread(reader: LoopReader, path: str, writer: apsw.Connection, schema: NewestSchema) -> None:
+    writer.execute(f"create view v as select {' || '.join(['a'] * 500)} as a from t")
+    writer.execute(f"create trigger i after insert on t when new.a = 'b' begin update t set a = {' || '.join(['a'] * 500)}; end")
+    assert reader.examine("select id from t") is not None
+    for sql in ("select a from v", "insert into t values (0, 'c')"):
+        assert reader.examine(sql) is None
+        examine_on_a_thread(path, schema, sql)
+        assert reader.examine(sql) is not None
+
+
+def examine_on_a_thread(path: str, schema: NewestSchema, sql: str) -> None:
+    other = ReaderConnection(cast("Worker", None), path, None, schema)
+    other.examine(sql)
+    other._close()

@@ -10,6 +10,7 @@ import apsw
 import pytest
 
 from triplicate.runtime import Worker
+from triplicate.sql.executor.examined_schema import NewestSchema
 from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.reader_connection import ReaderConnection
 
@@ -25,7 +26,7 @@ def reader(tmp_path: Path) -> Iterator[ReaderConnection]:
     connection.execute("insert into triplicate_state values('', 7, 1, 1, 1, 0, null)")
     connection.close()
     no_worker = cast("Worker", None)  # These tests run everything in the caller.
-    reader = ReaderConnection(no_worker, path, None)
+    reader = ReaderConnection(no_worker, path, None, NewestSchema())
     yield reader
     reader._close()
 
