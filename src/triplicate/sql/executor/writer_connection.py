@@ -48,7 +48,7 @@ from triplicate.sql.executor.statement_rights import StatementRights
 from triplicate.sql.executor.stored_access import StoredAccess
 from triplicate.sql.executor.transaction_functions import TransactionContext, TransactionIds
 from triplicate.sql.executor.violations import with_violation
-from triplicate.sql.storage.local_copies import is_damage
+from triplicate.sql.storage.local_copies import is_local_fault
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch
 from triplicate.sql.storage.sqlite_schema import check_references, schema_digest
 from triplicate.sql.storage.sqlstates import FAULTS, from_sqlite
@@ -134,7 +134,7 @@ class WriterConnection:
         self._open_results: WeakSet[apsw.Cursor] = WeakSet()
         """Cursors of the transaction's reading statements."""
         self.limit = StatementLimit(now, limit_s)
-        self._local_fault: apsw.Error | None = None
+        self._local_fault: Exception | None = None
         """The fault of the local disk or file that a statement has met."""
         connection.set_progress_handler(self._must_stop, _PROGRESS_STEPS)
 
@@ -430,7 +430,7 @@ class WriterConnection:
             return self.limit.stop.reason or SqlError("57014", "canceling statement due to user request")
         if isinstance(error, apsw.FullError) and self._capture.used_up():
             return SqlError("2200H", f"a serial or identity column has reached its maximum value, {2**63 - 1}")
-        if isinstance(error, apsw.FullError | apsw.IOError) or (isinstance(error, apsw.Error) and is_damage(error)):
+        if is_local_fault(self._connection, error):
             self._local_fault = error
         return with_violation(from_sqlite(error, sql), self._connection, sql or "")
 

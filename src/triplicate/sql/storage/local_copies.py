@@ -5,6 +5,7 @@ A copy is the folder ``databases/<name>`` with the SQLite file and SQLite's file
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -19,6 +20,8 @@ Result = TypeVar("Result")
 
 FILE_NAME = "main.db"
 _EPOCH_BITS = 40
+_ROOM_BYTES = 32 * 1024 * 1024
+"""A leader whose file can grow by less leaves the lead once a statement has found no room."""
 
 
 def is_damage(error: apsw.Error) -> bool:
@@ -28,6 +31,24 @@ def is_damage(error: apsw.Error) -> bool:
     # A virtual table reports the same error when a client has broken the rules of its own tables.
     of_virtual_table = getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB
     return isinstance(error, apsw.CorruptError) and not of_virtual_table
+
+
+def is_local_fault(connection: apsw.Connection, error: Exception) -> bool:
+    """Whether a client's statement has met a fault of the copy's disk or file. Temporary files that find no room are none: they may be in
+    another file system, and their statement gives the room back.
+    """
+    if isinstance(error, apsw.FullError):
+        return _room(connection) < _ROOM_BYTES
+    if isinstance(error, apsw.IOError):
+        return getattr(error, "extendedresult", 0) != apsw.SQLITE_IOERR_GETTEMPPATH
+    return isinstance(error, apsw.Error) and is_damage(error)
+
+
+def _room(connection: apsw.Connection) -> int:
+    """The bytes by which the file can grow."""
+    pages = int(connection.pragma("max_page_count")) - int(connection.pragma("page_count"))
+    facts = os.statvfs(connection.filename)
+    return min(pages * int(connection.pragma("page_size")), facts.f_bavail * facts.f_frsize)
 
 
 def with_file_errors(path: str, function: Callable[[], Result]) -> Result:

@@ -483,6 +483,30 @@ def test_an_interactive_transaction_that_meets_a_full_disk_ends_the_lead_too(tmp
     play(tmp_path, scene, nodes=0)
 
 
+@pytest.mark.parametrize(("room", "leads"), [(64 << 20, True), (16 << 20, False)])
+def test_a_statement_whose_temporary_files_find_no_room_fails_alone(tmp_path: Path, room: int, leads: bool) -> None:
+    """SQLite reports the same error as for its file; there is room for that."""
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.start_with("n1", replace(SETTINGS, node_id="n1", directory=str(tmp_path / "n1")), setup=without_room)
+        await fill(cluster, 1)
+        session = await cluster.database("n1").session()
+        await run(session, "begin")
+        await run(session, "insert into t(a) values(1)")
+        assert await state_of(run(session, "insert into t(a) select sorted(a) from t")) == "53100"
+        await run(session, "rollback")
+        assert await state_of(run(session, "insert into t(a) values(2)")) == ("" if leads else "57P01")
+
+    def without_room(connection: apsw.Connection) -> None:
+        def find_no_room(*_values: object) -> None:
+            raise apsw.exception_for(apsw.SQLITE_FULL)
+
+        connection.create_scalar_function("sorted", find_no_room)
+        connection.execute(f"pragma max_page_count = {room // 4096}").fetchall()
+
+    play(tmp_path, scene, nodes=0)
+
+
 def test_databases_made_later_are_hosted_too(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         await cluster.create("second")
