@@ -155,10 +155,10 @@ def _row(shape: TableShape, columns: Sequence[Sequence[Value]], index: int) -> d
 def _key(run: RowRun, index: int, new: Mapping[str, Value] | None) -> dict[str, Value]:
     shape = run.table
     names = [shape.columns[number] for number in shape.key]
-    if run.kind is RowKind.INSERT and new is not None and names:
-        return {name: new[name] for name in names}
     if run.keys is not None:
         return {name: column[index] for name, column in zip(names, run.keys, strict=True)}
+    if names and new is not None and (run.kind is RowKind.INSERT or shape.rowid_column < 0):
+        return {name: new[name] for name in names}  # An update that does not change the key has no old one.
     name = shape.columns[shape.rowid_column] if shape.rowid_column >= 0 else ROWID
     return {name: run.rowids[index] if run.rowids is not None else None}
 
