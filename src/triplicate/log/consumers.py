@@ -26,7 +26,7 @@ async def open_consumer(
     owner: str,
     take_over: bool,
     start: Callable[[], Awaitable[int]],
-    records_from: Callable[[int], LogRecords],
+    records_from: Callable[[int, str], LogRecords],
     save_interval_s: float | None,
     skip_truncated: bool,
 ) -> LogConsumer:
@@ -34,7 +34,7 @@ async def open_consumer(
 
     Args:
         start: finds the position of a new consumer.
-        records_from: makes the records from an offset on.
+        records_from: makes the records from an offset on, of the log with an id.
     """
     nodes = ConsumerNodes(store, log, check_text("the consumer's name", name))
     me = Owner(check_text("the owner's name", owner), store.token())

@@ -81,7 +81,11 @@ class ReadableLogs:
         Raises:
             NoSuchLog. OffsetTruncated: the offset lies before the first. ArgumentError: below 0 or beyond the end.
         """
-        head = await head_for(self._store, name, start_offset)
+        return await self._reader(name, start_offset, include_control=include_control)
+
+    async def _reader(self, name: str, start_offset: int, *, include_control: bool = False, log_id: str = "") -> LogReader:
+        """As `reader`. Raises NoSuchLog where another log than `log_id` has the name, unless that is empty."""
+        head = await head_for(self._store, name, start_offset, log_id)
         metrics = LogMetrics(self._metrics, name)
         return LogReader(name, self.client, self._store, self.settings, metrics, head, start_offset, include_control, self._encryption)
 
@@ -132,13 +136,19 @@ class ReadableLogs:
 
         Raises while reading: as `reader`; ArgumentError for a position that is none.
         """
-        limits: list[int | None] = []
+        return self._records(name, from_, to)
+
+    def _records(self, name: str, from_: Position, to: Position | None = None, *, log_id: str = "") -> LogRecords:
+        """As `records`, of the log of this id, unless it is empty: of the one that has the name when reading begins."""
+        known, limits = log_id, list[int | None]()
 
         async def begin(position: int | None) -> tuple[LogReader, int | None]:
+            nonlocal known
+            known = known or (await self._store.read(name)).head.log_id
             start = await self.offset_at(name, from_) if position is None else position
             if not limits:
                 limits.append(None if to is None else await self.offset_at(name, to))
-            return await self.reader(name, start), limits[0]
+            return await self._reader(name, start, log_id=known), limits[0]
 
         return LogRecords(name, self.client.host.clock, begin)
 
@@ -215,7 +225,7 @@ class ReadableLogs:
             owner=self._own_name(owner),
             take_over=take_over,
             start=lambda: self._offset_within(name, start),
-            records_from=lambda offset: self.records(name, offset),
+            records_from=lambda offset, log_id: self._records(name, offset, log_id=log_id),
             save_interval_s=save_interval_s,
             skip_truncated=skip_truncated,
         )

@@ -11,7 +11,16 @@ import pytest
 from tests.unit.log.fake import SMALL, Stage, play
 from tests.unit.log.head_rig import held_at, lose_connection
 from tests.waiting import eventually
-from triplicate.errors import ArgumentError, ConsumerFenced, ConsumerOwned, HandleClosed, LogReplaced, NoSuchConsumer, OffsetTruncated
+from triplicate.errors import (
+    ArgumentError,
+    ConsumerFenced,
+    ConsumerOwned,
+    HandleClosed,
+    LogReplaced,
+    NoSuchConsumer,
+    NoSuchLog,
+    OffsetTruncated,
+)
 from triplicate.log import ConsumerInfo, LogConsumer, Logs
 from triplicate.metadata import TreeOperation
 
@@ -322,3 +331,33 @@ def hold_sets(tree: Any, *, applied: bool) -> list[str]:
 
     tree.multi = hanging
     return held
+
+
+@pytest.mark.parametrize("read_before", [0, 1])
+@pytest.mark.parametrize("skip_truncated", [False, True])
+def test_an_open_consumer_delivers_no_record_of_another_log_of_the_name(read_before: int, skip_truncated: bool) -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = await filled(stage), stage.logs()
+        async with await others.consumer("l", "billing") as consumer:
+            await take(consumer, 3)
+            await consumer.save()
+        consumer = await logs.consumer("l", "billing", skip_truncated=skip_truncated)
+        await take(consumer, read_before)
+        await others.delete("l", force=True)
+        await others.create("l", SMALL)
+        async with await others.writer("l") as writer:
+            for _ in range(20):
+                await writer.append_entry([b"of the other log"])
+        if skip_truncated:
+            await others.truncate("l", 12)
+        for _ in range(3):
+            with pytest.raises(NoSuchLog, match="deleted and created again"):
+                await read_on(consumer)
+        assert consumer.missed == []
+        await consumer.close()
+
+    async def read_on(consumer: LogConsumer) -> None:
+        async for record in consumer:  # It may have fetched more of the log that is gone.
+            assert record.value == b"%d" % record.offset
+
+    play(scene)

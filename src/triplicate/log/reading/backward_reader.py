@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.errors import NoNode, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated
+from triplicate.errors import NoNode, NoSuchLedger, OffsetGap, OffsetTruncated
 from triplicate.log.core.head import LogSegment, SegmentState
 from triplicate.log.core.locate import check_not_lost
 from triplicate.log.reading.log_entries import FIRST_CHUNK_ENTRIES, BusyGuard, LogEntry, check_continuity, epoch_of, find_holder
-from triplicate.log.reading.log_reader import STALE_ATTEMPTS, find_listed_segment
+from triplicate.log.reading.log_reader import STALE_ATTEMPTS, check_identity, find_listed_segment
 from triplicate.log.reading.log_record import LogRecord, check_limit, records_of
 from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ledger_ports import LedgerClient, LedgerView
@@ -137,8 +137,7 @@ class BackwardReader:
         while attempts < STALE_ATTEMPTS:
             attempts += 1
             head = (await self._store.read(self.name, synced=self._missing_ledger is not None)).head
-            if self._log_id not in ("", head.log_id):
-                raise NoSuchLog(f"log {self.name!r} was deleted and created again")
+            check_identity(self.name, head, self._log_id)
             self._log_id, self._is_encrypted, position = head.log_id, bool(head.key_id), self._position
             if position < head.first_offset:
                 raise OffsetTruncated(f"log {self.name!r}: the records before {position} were truncated; it begins at {head.first_offset}")

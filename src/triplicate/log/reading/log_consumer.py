@@ -9,6 +9,7 @@ from types import TracebackType
 
 from triplicate.errors import ArgumentError, HandleClosed, OffsetTruncated
 from triplicate.log.core.positions import check_offset
+from triplicate.log.reading.log_reader import check_identity
 from triplicate.log.reading.log_record import LogRecord, check_limit
 from triplicate.log.reading.record_reader import LogRecords
 from triplicate.log.store.consumer_nodes import ConsumerNodes, StoredConsumer
@@ -42,7 +43,8 @@ class LogConsumer:
     Records are delivered again if the process ends between their processing and the next save: at least once. `save` without a position
     counts the record that was delivered last as processed.
 
-    Raises while reading: as `LogReader`. Raises while saving: `ConsumerFenced` once another process has the consumer; it names that.
+    Raises while reading: as `LogReader`, so NoSuchLog where the log was deleted, also if another one got its name. Raises while saving:
+    `ConsumerFenced` once another process has the consumer; it names that.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class LogConsumer:
         store: HeadStore,
         nodes: ConsumerNodes,
         stored: StoredConsumer,
-        records_from: Callable[[int], LogRecords],
+        records_from: Callable[[int, str], LogRecords],
         *,
         save_interval_s: float | None,
         skip_truncated: bool,
@@ -65,7 +67,8 @@ class LogConsumer:
         self._stored = stored
         self._records_from = records_from
         self._position = stored.state.position
-        self._records = records_from(self._position)
+        self._log_id = stored.state.log_id
+        self._records = records_from(self._position, self._log_id)
         self._save_interval_s = save_interval_s
         self._skip_truncated = skip_truncated
         self._saved_at_s = self._clock.monotonic()
@@ -122,11 +125,12 @@ class LogConsumer:
             if not self._skip_truncated:
                 raise
         await self._records.aclose()
-        first = (await self._store.read(self._nodes.log, synced=True)).head.first_offset
+        log = self._nodes.log
+        first = check_identity(log, (await self._store.read(log, synced=True)).head, self._log_id).first_offset
         if first > self._position:
             self.missed.append((self._position, first - 1))
             self._position = first
-        self._records = self._records_from(self._position)
+        self._records = self._records_from(self._position, self._log_id)
         return []
 
     def _save_due_s(self) -> float | None:

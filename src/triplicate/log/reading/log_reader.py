@@ -47,7 +47,7 @@ class LogReader:
         self._store = store
         self._settings = settings
         self._metrics = metrics
-        self._log_id = head.log_id
+        self.log_id = head.log_id
         self._position = offset
         self._include_control = include_control
         self._decoder = encryption.decoder(name, head.log_id, is_encrypted=bool(head.key_id))
@@ -217,11 +217,10 @@ class LogReader:
     async def _await_segment(self) -> LogSegment:
         while True:
             head = (await self._store.read(self.name, synced=self._synced)).head
-            if head.log_id != self._log_id:
-                if not self._synced:
-                    self._synced = True
-                    continue
-                raise NoSuchLog(f"log {self.name!r} was deleted and created again")
+            if head.log_id != self.log_id and not self._synced:
+                self._synced = True
+                continue
+            check_identity(self.name, head, self.log_id)
             if self._position < head.first_offset:
                 raise OffsetTruncated(
                     f"log {self.name!r}: offset {self._position} was truncated; the first that may be read is {head.first_offset}"
@@ -308,18 +307,28 @@ async def readable_end(client: LedgerClient, store: HeadStore, settings: LogClie
     raise NoSuchLedger(f"log {name!r}: its open segment changed at every attempt to read it; try again")
 
 
-async def head_for(store: HeadStore, name: str, offset: int) -> Head:
+async def head_for(store: HeadStore, name: str, offset: int, log_id: str = "") -> Head:
     """The head of a log in which reading can begin at an offset. If the head lacks the offset, it is read again after a sync.
 
+    Args:
+        log_id: of the log that was read before; empty for the one that has the name now.
+
     Raises:
-        NoSuchLog. ArgumentError, OffsetTruncated: see `check_start`.
+        NoSuchLog, also where another log has the name. ArgumentError, OffsetTruncated: see `check_start`.
     """
     head = (await store.read(name)).head
     try:
-        check_start(name, head, offset)
-    except (ArgumentError, OffsetTruncated):
+        check_start(name, check_identity(name, head, log_id), offset)
+    except (ArgumentError, OffsetTruncated, NoSuchLog):
         head = (await store.read(name, synced=True)).head
-        check_start(name, head, offset)
+        check_start(name, check_identity(name, head, log_id), offset)
+    return head
+
+
+def check_identity(name: str, head: Head, log_id: str) -> Head:
+    """Return the head if it is of this log, or if `log_id` is empty. Raises NoSuchLog: of another one that got its name."""
+    if log_id not in ("", head.log_id):
+        raise NoSuchLog(f"log {name!r} was deleted and created again")
     return head
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.log.fake import FakeView, Stage, play
 from tests.waiting import eventually
-from triplicate.errors import ArgumentError, HandleClosed, OffsetTruncated
-from triplicate.log import LogRecord, Logs, LogSettings, Position, TransactionId
+from triplicate.errors import ArgumentError, HandleClosed, NoSuchLog, OffsetTruncated
+from triplicate.log import LogRecord, LogRecords, Logs, LogSettings, Position, TransactionId
 
 FIRST_US = 1_700_000_000_000_000
 SMALL_PLAIN = LogSettings(roll_size_bytes=2048, compression="none")
@@ -216,5 +216,28 @@ def test_a_call_for_no_records_is_refused(limit: int) -> None:
             for reader in (records, backwards, consumer):
                 with pytest.raises(ArgumentError, match=f"at least 1 record, not {limit}"):
                     await reader.next_records(limit)
+
+    play(scene)
+
+
+def test_a_second_loop_does_not_go_on_in_another_log_of_the_name() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = await filled(stage)
+        records, unread, named = logs.records("l"), logs.records("l", 5), logs.records("l", "latest")
+        async for record in records:
+            if record.offset == 2:
+                break
+        await logs.delete("l", force=True)
+        await filled(stage, 70)
+        with pytest.raises(NoSuchLog, match="deleted and created again"):
+            await records.next_record()
+        assert await offset_of_next(unread) == 5, "nothing was read before: it is the log of that name"
+        assert await named.open() == 70
+        await unread.aclose()
+        await named.aclose()
+
+    async def offset_of_next(records: LogRecords) -> int | None:
+        record = await records.next_record()
+        return None if record is None else record.offset
 
     play(scene)
