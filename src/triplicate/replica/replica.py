@@ -55,6 +55,17 @@ class ReplicaSettings:
     handicap_longest_s: float = 30.0
 
 
+class _LocalFault(NamedTuple):
+    """The copy could not be written while this node led. It ends when the node applies records, or leads again."""
+
+    reason: str
+    handicap_s: float
+    """Additional delay of this node in the next election."""
+
+
+_NO_FAULT = _LocalFault("", 0.0)
+
+
 class _FetchedEntries(NamedTuple):
     """The entries of one application."""
 
@@ -112,8 +123,7 @@ class Replica:
         chance = host.entropy.stream(f"replica.retry.{log}")
         self._backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, chance)
         self._handicap = Backoff(self._settings.handicap_first_s, self._settings.handicap_longest_s, chance)
-        self._handicap_s = 0.0
-        """Additional delay of this node in the next election, after its copy could not be written while it led."""
+        self._fault = _NO_FAULT
         self.role = Role.STARTING
         self._role_changed = asyncio.Event()
         """Wakes the reports, so that a new role is reported at once."""
@@ -267,7 +277,7 @@ class Replica:
         backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, chance)
         while True:
             try:
-                return await self._election.elected(lambda: self.position, self._handicap_s)
+                return await self._election.elected(lambda: self.position, self._fault.handicap_s)
             except SessionExpired:
                 raise
             except TriplicateError as error:
@@ -286,7 +296,7 @@ class Replica:
             self._role_changed.clear()
             try:
                 async with timeout_at(deadline_after(clock, limit_s)):
-                    await self._election.report(self.position, self.role.value)
+                    await self._election.report(self.position, self.role.value, self._fault.reason)
             except SessionExpired:
                 raise
             except (TriplicateError, TimeoutError) as error:
@@ -342,7 +352,7 @@ class Replica:
         await shielded(self._machine.apply(fetched.entries))
         if fetched.size_bytes:
             self._handicap.reset()
-            self._handicap_s = 0.0
+            self._fault = _NO_FAULT
 
     async def _pause(self, during: str, error: BaseException) -> None:
         self._host.trace("replica.retry", log=self._log, during=during, error=repr(error))
@@ -389,10 +399,11 @@ class Replica:
         if failure is not None:
             if writer.failure is None:
                 # The log has not failed, so this node's copy has, for example by a full disk. Another node may have room.
-                self._handicap_s = self._handicap.next_s()
+                self._fault = _LocalFault(str(failure), self._handicap.next_s())
             await self._pause("lead", failure)
 
     def _serves(self) -> None:
+        self._fault = _NO_FAULT
         self._become(Role.LEADER)
         self._backoff.reset()
 

@@ -40,6 +40,7 @@ class Member:
         reason: str | None = None,
         settings: ReplicaSettings = QUICK,
     ) -> None:
+        self.name = name
         self.logs: Logs = logs or stage.logs()
         self.host = stage.client_of(self.logs).host
         self.machine = Counter(disk)
@@ -492,8 +493,18 @@ def test_a_leader_whose_own_copy_fails_leaves_the_next_election_to_a_peer() -> N
             leader.machine.lead_fault = EnvironmentFault("the disk is full")
             await other.until(Role.LEADER)
             assert leader.replica.role is not Role.LEADER
+            while await reason_of(leader) != "the disk is full":
+                await asyncio.sleep(0.005)
             other.machine.lead_fault = EnvironmentFault("another fault")
             leader, other = other, leader
+        await other.until(Role.LEADER)
+        await other.machine.write(b"a record")
+        await reached(leader, other.replica.position)
+        while await reason_of(leader):
+            await asyncio.sleep(0.005)
+
+    async def reason_of(member: Member) -> str:
+        return next(one.reason for one in await candidates_of(member.tree, PATH) if one.node_id == member.name)
 
     group(2, scene)
 

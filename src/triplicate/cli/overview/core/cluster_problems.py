@@ -204,7 +204,8 @@ def _databases(databases: tuple[DatabaseFacts, ...]) -> Iterator[Problem]:
     for one in databases:
         command = f"triplicate database show {one.name}"
         if one.leader is None:
-            yield Problem(f"database {one.name} has no leader", command)
+            why = _named([f"{copy.node_id}: {copy.reason}" for copy in one.copies if copy.reason])
+            yield Problem(f"database {one.name} has no leader{f' ({why})' if why else ''}", command)
         if one.missing:
             yield Problem(f"database {one.name} has {(one.expected or 0) - one.missing} of {one.expected} copies", command)
         for copy in one.copies:

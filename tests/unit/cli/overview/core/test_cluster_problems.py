@@ -36,7 +36,7 @@ def test_each_wound_is_a_problem() -> None:
         "1 bookie does not answer: bookie-3",
         "2 ledgers are under-replicated, the oldest for 10 min; copies missing: 2 on bookie-2",
         "auto-recovery is disabled, so they stay under-replicated",
-        "database shop has no leader",
+        "database shop has no leader (node-2: its log differs)",
         "the copy of database shop on node-2 is diverged",
         "log events needs 1 ledger that is gone: 40",
         "log events has 1 lost segment",
@@ -172,7 +172,7 @@ def test_a_cluster_that_is_stopped_has_one_problem() -> None:
 def test_bookies_that_are_all_gone_are_not_to_be_decommissioned() -> None:
     problems = problems_of(replace(stopped(), nodes=Listed(("node-1",))))
     assert problems[0].text == "no bookie runs: none is registered; start their servers"
-    assert "database shop has no leader" in [one.text for one in problems]
+    assert "database shop has no leader (node-2: its log differs)" in [one.text for one in problems]
     assert not [one for one in problems if "decommission" in one.command or "lost: " in one.text]
 
 
