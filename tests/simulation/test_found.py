@@ -391,7 +391,7 @@ def test_a_sweep_keeps_a_page_that_a_change_has_referred_to_meanwhile() -> None:
         found = await rig.read_all()
         assert found[0].startswith(b"first")
 
-    run_log_scenario(scenario, 1, LogSettings(roll_size_bytes=512, compression="none"))
+    run_log_scenario(scenario, 1, LogSettings(roll_size_bytes=1024, compression="none"))
 
 
 def test_wall_times_do_not_go_back_after_a_truncation_of_every_segment() -> None:

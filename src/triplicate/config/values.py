@@ -5,6 +5,7 @@ Sizes may have the form ``64 MiB`` and durations the form ``200 ms``. A plain nu
 
 from __future__ import annotations
 
+import math
 import re
 import types
 import typing
@@ -21,7 +22,7 @@ SUFFIXES: dict[str, dict[str, float]] = {
 }
 """Suffixes of numbers and their factors, by the setting's unit. Case is ignored."""
 
-_QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
+_QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]{0,99}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
 
@@ -81,14 +82,12 @@ def _convert_number(raw: object, kind: type, info: SettingInfo) -> int | float:
         number = raw
     else:
         raise ValueError(f"a number of {info.unit} is expected" if info.unit else "a number is expected")
-    if kind is int:
-        if number != int(number):
-            raise ValueError("a whole number is expected")
-        number = int(number)
-    else:
-        number = float(number)
+    if not abs(number) < math.inf:
+        raise ValueError("a finite number is expected")
+    if kind is int and number != int(number):
+        raise ValueError("a whole number is expected")
     _check_bounds(number, info, info.unit)
-    return number
+    return int(number) if kind is int else float(number)
 
 
 def _parse_quantity(text: str, unit: str) -> int | float:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict
 
 from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.errors import (
+    ArgumentError,
     CorruptionError,
     FormatError,
     LedgerError,
@@ -20,7 +22,7 @@ from triplicate.log.core.alteration import alter_settings, altered_settings
 from triplicate.log.core.encryption import ENTRIES, EncryptionBlock, KeySource, check_key_id, derive_cipher, require_key
 from triplicate.log.core.head import USER, Head, LogSegment, Owner, PublisherState, Purpose, check_text
 from triplicate.log.core.head_changes import DEFAULT_LIMITS, PageLimits
-from triplicate.log.core.positions import EARLIEST, LATEST, Position
+from triplicate.log.core.positions import EARLIEST, LATEST, OFFSET_MAX, Position, check_offset
 from triplicate.log.core.purposes import check_purpose, check_retention
 from triplicate.log.core.quorums import full_quorums, placeable_copies, quorums_for
 from triplicate.log.publishing import joining, publication, publishers
@@ -116,10 +118,12 @@ class Logs(ReadableLogs):
 
         Raises:
             LogKeyMissing, ConfigError: the key cannot be had.
-            LogExists: the name is in use. ArgumentError: it is no valid name, the quorums contradict one another, or retention is
-            configured for a log that is truncated behind snapshots.
+            LogExists: the name is in use. ArgumentError: it is no valid name, a setting or the first offset is out of its bounds, the
+            quorums contradict one another, or retention is configured for a log that is truncated behind snapshots.
         """
-        settings = settings if settings is not None else LogSettings()
+        settings = altered_settings(LogSettings(), {} if settings is None else asdict(settings))
+        if not 0 <= check_offset(first_offset) <= OFFSET_MAX:
+            raise ArgumentError(f"a log cannot begin at offset {first_offset}: offsets are from 0 to {OFFSET_MAX}")
         check_quorums(settings.ensemble_size, settings.write_quorum, settings.ack_quorum)
         check_text("the name of the log's purpose", purpose.name)
         check_retention(name, settings, purpose)

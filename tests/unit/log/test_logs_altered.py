@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
@@ -86,26 +89,80 @@ def test_retention_by_other_settings_is_applied_at_once() -> None:
     play(scene)
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"retain_years": 1}, "no setting 'retain_years': choose one of ensemble_size"),
-        ({"roll_age_s": 0.0}, "roll_age_s is 0.0, and must be from 0.05"),
-        ({"roll_age_s": float("nan")}, "roll_age_s is nan"),
-        ({"write_quorum": 2.5}, "write_quorum is 2.5, and must be of type int"),
-        ({"write_quorum": True}, "must be of type int"),
-        ({"compression": "rar"}, "choose one of auto"),
-        ({"write_quorum": 1}, "quorum"),
-    ],
-)
-def test_what_cannot_be_is_refused_and_nothing_changed(changes: dict[str, int | float | str], reason: str) -> None:
+NAN, INFINITY = float("nan"), float("inf")
+UNSOUND: list[tuple[dict[str, Any], str]] = [
+    ({"roll_age_s": 0.0}, "roll_age_s is 0.0: at least 0.05 seconds"),
+    ({"roll_age_s": -1.0}, "at least 0.05 seconds"),
+    ({"roll_age_s": NAN}, "roll_age_s is nan: a finite number"),
+    ({"roll_age_s": INFINITY}, "roll_age_s is inf: a finite number"),
+    ({"retain_age_s": -5}, "retain_age_s is -5: at least 0 seconds"),
+    ({"retain_age_s": 10**400}, "at most 10000000000 seconds"),
+    ({"roll_age_s": "5"}, "roll_age_s is '5', and must be of type float"),
+    ({"roll_age_s": True}, "must be of type float"),
+    ({"roll_size_bytes": 0}, "roll_size_bytes is 0: at least 1024 bytes"),
+    ({"roll_size_bytes": 2**41}, "at most 1099511627776 bytes"),
+    ({"write_quorum": 2.5}, "write_quorum is 2.5, and must be of type int"),
+    ({"write_quorum": True}, "must be of type int"),
+    ({"compression": "rar"}, "one of auto, none, zlib, zstd is expected"),
+    ({"compression": None}, "must be of type str"),
+    ({"write_quorum": 1}, "quorum"),
+]
+
+
+@pytest.mark.parametrize(("changes", "reason"), [({"retain_years": 1}, "no setting 'retain_years': choose one of ensemble_size"), *UNSOUND])
+def test_what_cannot_be_is_refused_and_nothing_changed(changes: dict[str, Any], reason: str) -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
         await logs.create("l", PLAIN)
         before = await logs.head("l")
         with pytest.raises(ArgumentError, match=reason):
-            await logs.alter("l", {"retain_age_s": 5, **changes})
+            await logs.alter("l", {"retain_size_bytes": 5, **changes})
         assert await logs.head("l") == before
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("unsound", "reason"), UNSOUND)
+def test_no_log_is_created_with_what_cannot_be(unsound: dict[str, Any], reason: str) -> None:
+    """A log that rolls at size 0 rolled without end."""
+
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        with pytest.raises(ArgumentError, match=reason):
+            await logs.create("l", replace(PLAIN, **unsound))
+        assert await logs.names() == []
+
+    play(scene)
+
+
+@pytest.mark.parametrize("offset", [-5, 2**63, True, 1.0])
+def test_no_log_begins_at_what_is_no_offset(offset: Any) -> None:
+    async def scene(stage: Stage) -> None:
+        with pytest.raises(ArgumentError, match="offset"):
+            await stage.logs().create("l", PLAIN, first_offset=offset)
+        assert (await stage.logs().create("l", PLAIN, first_offset=2**63 - 1)).first_offset == 2**63 - 1
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("unsound", "sound"),
+    [
+        ({"roll_size_bytes": 0}, {"roll_size_bytes": 1024}),
+        ({"roll_age_s": "5"}, {"roll_age_s": 5}),
+        ({"roll_age_s": NAN, "retain_age_s": -5.0}, {"roll_age_s": 60.0, "retain_age_s": 0.0}),
+        ({"compression": "x"}, {"compression": "none"}),
+    ],
+)
+def test_a_log_of_an_earlier_release_with_what_cannot_be_opens_and_is_altered(unsound: dict[str, Any], sound: dict[str, Any]) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.store.create("l", replace(PLAIN, **unsound))
+        assert repr((await logs.head("l")).settings) == repr(replace(PLAIN, **unsound))
+        assert [record async for record in logs.records("l", to="latest")] == []
+        assert (await logs.alter("l", sound)).settings == replace(PLAIN, **sound)
+        async with await logs.writer("l") as writer:
+            assert await writer.append(b"a") == 0
 
     play(scene)
 

@@ -1,4 +1,4 @@
-"""Changing the settings of a log that exists."""
+"""Checking the settings of a log, and changing those of one that exists."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 
 from triplicate.config.log_settings import LogSettings
-from triplicate.config.setting import SettingInfo
+from triplicate.config.values import convert
 from triplicate.errors import ArgumentError
 from triplicate.log.core.head import Head, LogSegment, Page
 from triplicate.log.core.head_changes import Change, rewrite
@@ -25,22 +25,13 @@ def altered_settings(settings: LogSettings, changes: Mapping[str, int | float | 
         if name not in known:
             raise ArgumentError(f"a log has no setting {name!r}: choose one of {', '.join(known)}")
         kind = type(known[name].default)
-        if kind is float and type(value) is int:
-            value = float(value)
-        if type(value) is not kind:
+        if type(value) is not kind and (kind, type(value)) != (float, int):
             raise ArgumentError(f"{name} is {value!r}, and must be of type {kind.__name__}")
-        _check_bounds(name, value, known[name].metadata["setting"])
-        checked[name] = value
+        try:
+            checked[name] = convert(value, kind, known[name].metadata["setting"])
+        except ValueError as error:
+            raise ArgumentError(f"{name} is {value!r}: {error}") from None
     return replace(settings, **checked)  # type: ignore[arg-type]
-
-
-def _check_bounds(name: str, value: int | float | str, info: SettingInfo) -> None:
-    if isinstance(value, str):
-        if info.choices and value not in info.choices:
-            raise ArgumentError(f"{name} is {value!r}: choose one of {', '.join(info.choices)}")
-        return
-    if not (info.low is None or value >= info.low) or not (info.high is None or value <= info.high):
-        raise ArgumentError(f"{name} is {value}, and must be from {info.low:g} to {info.high:g} {info.unit}")
 
 
 def alter_settings(head: Head, settings: LogSettings, pages: Mapping[int, Page], token: str) -> Change:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from triplicate.errors import ArgumentError
 
 EARLIEST, LATEST = "earliest", "latest"
+OFFSET_MAX = 2**63 - 1
+"""The greatest offset: readers hold offsets in columns of 64 bits with sign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def check_position(position: Position) -> Position:
 
 def check_offset(offset: int) -> int:
     """Return an offset if it is a whole number. Raises ArgumentError."""
-    if not isinstance(offset, int):
+    if not isinstance(offset, int) or isinstance(offset, bool):
         raise ArgumentError(f"{offset!r} is no offset of a log: an offset is an integer, not {type(offset).__name__}")
     return offset
 
