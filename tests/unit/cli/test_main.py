@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ import pytest
 
 from triplicate.cli import main as command
 from triplicate.cli.terminal.extras import DISTRIBUTIONS, INSTALL_OF, SEPARATE, is_installed
+from triplicate.cli.terminal.options import FiniteRange
 from triplicate.errors import ConfigError, SqlError
 
 
@@ -66,20 +68,37 @@ def test_commands_that_need_no_database_do_not_import_the_database_layer() -> No
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == ""
 
 
+def commands(group: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    yield path, group
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            child = group.get_command(context, name)
+            assert child is not None
+            yield from commands(child, f"{path} {name}")
+
+
 def test_every_subcommand_and_option_has_help() -> None:
-    def visit(group: click.Command, path: str) -> None:
-        assert group.help, f"{path} has no help"
-        for parameter in group.params:
+    for path, one in commands(command.cli, "triplicate"):
+        assert one.help, f"{path} has no help"
+        for parameter in one.params:
             if isinstance(parameter, click.Option) and not parameter.hidden:
                 assert parameter.help, f"{path} {parameter.opts[0]} has no help"
-        if isinstance(group, click.Group):
-            context = click.Context(group)
-            for name in group.list_commands(context):
-                child = group.get_command(context, name)
-                assert child is not None
-                visit(child, f"{path} {name}")
 
-    visit(command.cli, "triplicate")
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf"])
+def test_no_option_takes_a_number_that_is_not_finite(text: str) -> None:
+    """NaN is within all bounds of click's own type. A wait of it fails, or never ends."""
+    found, refused = [], 0
+    for path, one in commands(command.cli, "triplicate"):
+        for parameter in one.params:
+            try:
+                if isinstance(parameter.type.convert(text, parameter, None), float):
+                    found.append(f"{path} {parameter.opts[0]}")
+            except click.BadParameter:
+                refused += isinstance(parameter.type, FiniteRange)
+    assert not found, "use FiniteRange of triplicate.cli.terminal.options"
+    assert refused > 20
 
 
 def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from triplicate.cli.data_commands.database_placement import (
 from triplicate.cli.data_commands.log_keys import key_option
 from triplicate.cli.data_commands.snapshot_requests import request_snapshot, snapshot_facts, time_text, verdict
 from triplicate.cli.terminal.client_run import run_with_client
-from triplicate.cli.terminal.options import client_settings, metadata_option
+from triplicate.cli.terminal.options import FiniteRange, client_settings, metadata_option
 from triplicate.cli.terminal.output import confirm, print_json, print_table, remarks
 from triplicate.client import Client
 from triplicate.config import DatabaseClientSettings
@@ -86,7 +86,7 @@ def database() -> None:
 @click.option(
     "--lease",
     "lease_s",
-    type=click.FloatRange(0, LONGEST_LEASE_S),
+    type=FiniteRange(0, LONGEST_LEASE_S),
     default=LEASE_S,
     show_default=True,
     metavar="SECONDS",
@@ -276,7 +276,7 @@ def show(metadata: str | None, name: str, as_json: bool) -> None:
 @metadata_option
 @_name
 @click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(0, 86400), default=600.0, show_default=True, help="Seconds to wait for it; 0: none."
+    "--timeout", "timeout_s", type=FiniteRange(0, 86400), default=600.0, show_default=True, help="Seconds to wait for it; 0: none."
 )
 @_json
 def snapshot(metadata: str | None, name: str, timeout_s: float, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import click
 
 from triplicate.cli.terminal.client_run import run_with_client
-from triplicate.cli.terminal.options import metadata_option
+from triplicate.cli.terminal.options import FiniteRange, metadata_option
 from triplicate.cli.terminal.output import remarks
 from triplicate.client import Client
 from triplicate.sql import DatabaseInfo, ListedNode, Placement, alter_placement, choose_leader, expected_copies, move_leader
@@ -40,7 +40,7 @@ readers_option = click.option(
     metavar="NODE",
     help=f"A further node with a copy that is read and never leads. May be repeated. {NO_NODE}: no such node.",
 )
-weight_option = click.option("--weight", type=click.FloatRange(0, min_open=True), help="Load of this database beside others; 1 by default.")
+weight_option = click.option("--weight", type=FiniteRange(0, min_open=True), help="Load of this database beside others; 1 by default.")
 
 
 def placed(former: Placement, copies: str | None, readers: Sequence[str], weight: float | None, preferred: str | None = None) -> Placement:
@@ -85,7 +85,7 @@ def alter(
 @click.argument("name", metavar="DATABASE")
 @click.argument("node", metavar="[NODE]", default="")
 @click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(0.1, 3600), default=MOVE_LIMIT_S, show_default=True, help="Seconds to wait for it."
+    "--timeout", "timeout_s", type=FiniteRange(0.1, 3600), default=MOVE_LIMIT_S, show_default=True, help="Seconds to wait for it."
 )
 def move_leader_command(metadata: str | None, name: str, node: str, timeout_s: float) -> None:
     """Let another node lead a database: NODE, or the one with the least load.

@@ -7,7 +7,7 @@ import click
 from triplicate.cli.data_commands import kv_data_commands
 from triplicate.cli.data_commands.log_keys import key_option
 from triplicate.cli.terminal.client_run import run_with_client
-from triplicate.cli.terminal.options import client_settings, metadata_option
+from triplicate.cli.terminal.options import FiniteRange, client_settings, metadata_option
 from triplicate.cli.terminal.output import confirm, print_json, print_table, remarks
 from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
@@ -48,7 +48,7 @@ for _one in kv_data_commands.COMMANDS:
 @click.option(
     "--lease",
     "lease_s",
-    type=click.FloatRange(0, LONGEST_LEASE_S),
+    type=FiniteRange(0, LONGEST_LEASE_S),
     default=LEASE_S,
     show_default=True,
     metavar="SECONDS",
@@ -124,7 +124,7 @@ def show(metadata: str | None, name: str, as_json: bool) -> None:
 @_name
 @click.argument("node", metavar="[NODE]", default="")
 @click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(0.1, 3600), default=MOVE_LIMIT_S, show_default=True, help="Seconds to wait for it."
+    "--timeout", "timeout_s", type=FiniteRange(0.1, 3600), default=MOVE_LIMIT_S, show_default=True, help="Seconds to wait for it."
 )
 def move_leader(metadata: str | None, name: str, node: str, timeout_s: float) -> None:
     """Let another node lead a store: NODE, or the one with the fewest stores to lead.

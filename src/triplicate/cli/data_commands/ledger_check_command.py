@@ -25,7 +25,7 @@ from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.overview.pass_lines import PassLines
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.client_run import client_of
-from triplicate.cli.terminal.options import client_settings, cluster_uri, limit_option, metadata_option
+from triplicate.cli.terminal.options import FiniteRange, client_settings, cluster_uri, limit_option, metadata_option
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings
@@ -72,7 +72,7 @@ class CheckedLedger:
     is_flag=True,
     help="Make missing copies again now, with --read also damaged ones, as a worker does; then check again.",
 )
-@click.option("--rate", "rate_mb", type=click.FloatRange(min=0), help="Megabytes per second that --repair copies at most; 0: no limit.")
+@click.option("--rate", "rate_mb", type=FiniteRange(min=0), help="Megabytes per second that --repair copies at most; 0: no limit.")
 @limit_option("Longest time to wait for each answer of a bookie.")
 @click.option(
     "--password",

@@ -10,7 +10,7 @@ import click
 
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.client_run import client_of
-from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.terminal.options import FiniteRange, client_settings, cluster_uri, metadata_option
 from triplicate.cli.terminal.output import print_json, remarks
 from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.log import Logs
@@ -24,7 +24,7 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _options(command: Callable[..., Any], *, with_defaults: bool) -> Callable[..., Any]:
     for field in reversed(fields(LogSettings)):
         info = field.metadata["setting"]
-        kind: click.ParamType[Any] = click.Choice(info.choices) if info.choices else click.FloatRange(info.low, info.high)
+        kind: click.ParamType[Any] = click.Choice(info.choices) if info.choices else FiniteRange(info.low, info.high)
         if isinstance(field.default, int):
             kind = click.IntRange(info.low, info.high)
         unit = f" [{info.unit}]" if info.unit else ""

@@ -18,7 +18,7 @@ from triplicate.cli.overview.pass_lines import room_text
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_list import uri_of
 from triplicate.cli.terminal.client_run import client_of
-from triplicate.cli.terminal.options import client_settings, limit_option, metadata_option
+from triplicate.cli.terminal.options import FiniteRange, client_settings, limit_option, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
 from triplicate.config import AutorecoverySettings
 from triplicate.config.log_settings import LogClientSettings
@@ -38,7 +38,7 @@ ROWS_MAX = 50
 @click.argument("bookie_ids", metavar="BOOKIE_ID...", nargs=-1, required=True)
 @metadata_option
 @click.option("--dry-run", is_flag=True, help="Change nothing; say whether enough bookies would remain, and which ledgers would be moved.")
-@click.option("--rate", "rate_mb", type=click.FloatRange(min=0), help="Megabytes per second to copy at most; 0 sets no limit.")
+@click.option("--rate", "rate_mb", type=FiniteRange(min=0), help="Megabytes per second to copy at most; 0 sets no limit.")
 @limit_option("Longest time to wait without progress, for example for writers that do not leave.", 3600.0, most_s=604_800)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context

@@ -22,7 +22,7 @@ from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.overview.pass_lines import PassLines
 from triplicate.cli.server_commands.cluster_misplaced import recover_misplaced, repair_facts
 from triplicate.cli.terminal.client_run import run_with_client
-from triplicate.cli.terminal.options import client_settings, metadata_option
+from triplicate.cli.terminal.options import FiniteRange, client_settings, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings
@@ -46,7 +46,7 @@ def _run(metadata: str | None, work: Callable[[Client], Awaitable[None]]) -> Non
 @click.argument("bookie_ids", metavar="[BOOKIE_ID]...", nargs=-1)
 @metadata_option
 @click.option("--dry-run", is_flag=True, help="Change nothing, and list what would be copied.")
-@click.option("--rate", "rate_mb", type=click.FloatRange(min=0), help="Megabytes per second to copy at most; 0 sets no limit.")
+@click.option("--rate", "rate_mb", type=FiniteRange(min=0), help="Megabytes per second to copy at most; 0 sets no limit.")
 @click.option("--misplaced", is_flag=True, help="Move copies that break the rules of placement, and do nothing else.")
 @_json
 def recover(

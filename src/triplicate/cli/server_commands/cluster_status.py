@@ -15,7 +15,7 @@ from triplicate.cli.overview.core.cluster_problems import problems_of
 from triplicate.cli.overview.core.status_screen import HEIGHT, PIPE_WIDTH, WIDTH, screen_lines
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.client_run import client_of
-from triplicate.cli.terminal.options import client_settings, cluster_uri, limit_option, metadata_option
+from triplicate.cli.terminal.options import FiniteRange, client_settings, cluster_uri, limit_option, metadata_option
 from triplicate.cli.terminal.output import print_json
 from triplicate.config import SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
@@ -28,9 +28,7 @@ CLEAR = "\x1b[H\x1b[2J"
 
 @click.command("status")
 @metadata_option
-@click.option(
-    "--watch", "watch_s", type=click.FloatRange(0.1, 86400), metavar="SECONDS", help="Show it again after each SECONDS, until Ctrl-C."
-)
+@click.option("--watch", "watch_s", type=FiniteRange(0.1, 86400), metavar="SECONDS", help="Show it again after each SECONDS, until Ctrl-C.")
 @limit_option("Longest time for each source. A source that takes longer is shown as incomplete.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with --watch one line each time.")
 def cluster_status(metadata: str | None, watch_s: float | None, limit_s: float, as_json: bool) -> None:

@@ -12,7 +12,7 @@ import click
 
 from triplicate.cli.overview.core.cluster_problems import age_text
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.options import cluster_uri, metadata_access, metadata_option
+from triplicate.cli.terminal.options import FiniteRange, cluster_uri, metadata_access, metadata_option
 from triplicate.cli.terminal.output import print_json
 from triplicate.metadata import FREEZE_S_MAX, EnsembleFreeze, EnsembleFreezes, open_cluster
 from triplicate.runtime import real_host
@@ -48,7 +48,7 @@ def _run(metadata: str | None, work: Callable[[EnsembleFreezes], Awaitable[Resul
 @click.option("--reason", required=True, help="Why, for the errors of writers and for other operators.")
 @click.option(
     "--minutes",
-    type=click.FloatRange(0, FREEZE_S_MAX / 60, min_open=True),
+    type=FiniteRange(0, FREEZE_S_MAX / 60, min_open=True),
     default=DEFAULT_MINUTES,
     show_default=True,
     help="The freeze ends by itself after this time.",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import click
 
 from triplicate.cli.terminal.client_run import run_with_client
-from triplicate.cli.terminal.options import metadata_option
+from triplicate.cli.terminal.options import FiniteRange, metadata_option
 from triplicate.cli.terminal.output import confirm, print_json, print_table, remarks
 from triplicate.client import Client
 from triplicate.errors import ReplicaError
@@ -103,7 +103,7 @@ def _facts(share: NodeShare) -> dict[str, object]:
 @metadata_option
 @_name
 @click.option("--wait", is_flag=True, help="Wait until it has neither leaders nor copies.")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(0), default=3600.0, show_default=True, help="Seconds to wait for it.")
+@click.option("--timeout", "timeout_s", type=FiniteRange(0), default=3600.0, show_default=True, help="Seconds to wait for it.")
 def drain(metadata: str | None, name: str, wait: bool, timeout_s: float) -> None:
     """Let a node give up its leaders, and then its copies, for example before it is stopped for good.
 
@@ -156,9 +156,7 @@ def undrain(metadata: str | None, name: str) -> None:
 @click.command()
 @metadata_option
 @_name
-@click.option(
-    "--weight", type=click.FloatRange(0, min_open=True), required=True, help="Share of the load beside other nodes; 1 by default."
-)
+@click.option("--weight", type=FiniteRange(0, min_open=True), required=True, help="Share of the load beside other nodes; 1 by default.")
 def alter(metadata: str | None, name: str, weight: float) -> None:
     """Change the weight of a node: how much of the load it takes beside other nodes."""
 

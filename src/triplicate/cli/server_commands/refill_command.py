@@ -15,7 +15,7 @@ from triplicate.cli.overview.pass_lines import PassLines
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_list import uri_of
 from triplicate.cli.terminal.client_run import client_of
-from triplicate.cli.terminal.options import client_settings, metadata_option
+from triplicate.cli.terminal.options import FiniteRange, client_settings, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table
 from triplicate.config import AutorecoverySettings
 from triplicate.config.log_settings import LogClientSettings
@@ -25,7 +25,7 @@ from triplicate.log import Logs, has_living_writer
 @click.command("refill")
 @click.argument("bookie_id", metavar="BOOKIE_ID")
 @metadata_option
-@click.option("--rate", "rate_mb", type=click.FloatRange(min=0), help="Megabytes per second to copy at most; 0 sets no limit.")
+@click.option("--rate", "rate_mb", type=FiniteRange(min=0), help="Megabytes per second to copy at most; 0 sets no limit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def refill(context: click.Context, bookie_id: str, metadata: str | None, rate_mb: float | None, as_json: bool) -> None:

@@ -13,6 +13,7 @@ import click
 
 from triplicate.cli.supervision.secured_folder import ADMINISTRATOR
 from triplicate.cli.terminal.extras import require
+from triplicate.cli.terminal.options import FiniteRange
 from triplicate.cli.terminal.output import print_json, print_table
 from triplicate.config import (
     CONFIG_VARIABLE,
@@ -41,7 +42,7 @@ from triplicate.security import (
 
 DAY_S = 86_400.0
 days_option = click.option(
-    "--days", type=click.FloatRange(0.01, 36_500), default=365, show_default=True, help="How long it is valid; not beyond the authority."
+    "--days", type=FiniteRange(0.01, 36_500), default=365, show_default=True, help="How long it is valid; not beyond the authority."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 PROCESSES = ("bookie", "node", "autorecovery", "client")
@@ -60,7 +61,7 @@ def security() -> None:
 @security.command("init")
 @click.argument("folder", metavar="DIR")
 @click.option("--name", default="triplicate", show_default=True, help="Common name of the authority.")
-@click.option("--days", type=click.FloatRange(1, 36_500), default=3650, show_default=True, help="How long the authority is valid.")
+@click.option("--days", type=FiniteRange(1, 36_500), default=3650, show_default=True, help="How long the authority is valid.")
 def init(folder: str, name: str, days: float) -> None:
     """Make a certificate authority in the new folder DIR.
 
@@ -91,7 +92,7 @@ def issue(folder: str, name: str, hosts: tuple[str, ...], units: tuple[str, ...]
 @click.argument("folder", metavar="DIR")
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option("--all", "all_of_them", is_flag=True, help="Renew every certificate of the folder.")
-@click.option("--before", "before_days", type=click.FloatRange(0, 36_500), metavar="DAYS", help="Only those that expire within DAYS.")
+@click.option("--before", "before_days", type=FiniteRange(0, 36_500), metavar="DAYS", help="Only those that expire within DAYS.")
 @days_option
 def renew(folder: str, name: str | None, all_of_them: bool, before_days: float | None, days: float) -> None:
     """Replace certificates by ones with the same names and new keys.
@@ -115,7 +116,7 @@ def renew(folder: str, name: str | None, all_of_them: bool, before_days: float |
 @security.command("new-authority")
 @click.argument("folder", metavar="DIR")
 @click.option("--name", default="triplicate", show_default=True, help="Common name of the authority.")
-@click.option("--days", type=click.FloatRange(1, 36_500), default=3650, show_default=True, help="How long the authority is valid.")
+@click.option("--days", type=FiniteRange(1, 36_500), default=3650, show_default=True, help="How long the authority is valid.")
 def new_authority(folder: str, name: str, days: float) -> None:
     """Make a new authority that signs from now on; the ones before stay trusted.
 

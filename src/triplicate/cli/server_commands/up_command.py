@@ -20,7 +20,7 @@ from triplicate.cli.supervision.local_processes import LocalCluster, local_clust
 from triplicate.cli.supervision.prober import Prober, probe_all, targets_of
 from triplicate.cli.supervision.supervisor import SILENCE_LIMIT_S, Supervisor
 from triplicate.cli.terminal.extras import require
-from triplicate.cli.terminal.options import DEFAULT_FOLDER
+from triplicate.cli.terminal.options import DEFAULT_FOLDER, FiniteRange
 from triplicate.cli.terminal.output import print_json, print_table, remarks
 from triplicate.config import CONFIG_VARIABLE, ProcessSettings
 from triplicate.runtime import Metrics
@@ -53,7 +53,7 @@ POLL_S = 0.2
 @click.option(
     "--silence-limit",
     "silence_limit_s",
-    type=click.FloatRange(0, 86_400),
+    type=FiniteRange(0, 86_400),
     default=SILENCE_LIMIT_S,
     show_default=True,
     help="Seconds after which a process that runs and does not answer is killed and started again; 0 for never.",

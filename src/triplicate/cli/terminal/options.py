@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +35,16 @@ Settings = TypeVar("Settings")
 
 DEFAULT_FOLDER = "triplicate-data"
 _URI_VARIABLE = variable_of("metadata", "uri")
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds. click's own type also takes NaN, and infinity where it has one bound."""
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> float:
+        number = super().convert(value, param, context)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, context)
+        return float(number)
 
 
 def settings_options(own: type, *others: type) -> Callable[[Command], Command]:
@@ -109,7 +120,7 @@ def limit_option(help_text: str, default_s: float = 10.0, *, least_s: float = 0.
     return click.option(
         "--timeout",
         "limit_s",
-        type=click.FloatRange(least_s, most_s),
+        type=FiniteRange(least_s, most_s),
         default=default_s,
         show_default=True,
         metavar="SECONDS",
