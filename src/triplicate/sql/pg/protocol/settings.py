@@ -317,11 +317,12 @@ def duration_s(text: str) -> float:
     """Parse a duration: a number of milliseconds, or a number with a unit. Returns seconds. Raises SqlError 22023."""
     units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
     stripped = text.strip().strip("'")
-    if stripped.startswith("-"):
-        raise SqlError("22023", f"{text!r} is outside the valid range: a duration is not negative")
     number = stripped.rstrip("abcdefghijklmnopqrstuvwxyz ")
     unit = stripped[len(number) :].strip() or "ms"
     try:
-        return float(number) * units[unit]
+        seconds = float(number) * units[unit]
     except (ValueError, KeyError):
         raise SqlError("22023", f"{text!r} is not a duration; write milliseconds, or a number with us, ms, s, min, h or d") from None
+    if not 0 <= seconds * 1000 <= 2**31 - 1:
+        raise SqlError("22023", f"{text!r} is outside the valid range: a duration is from 0 to {2**31 - 1} milliseconds")
+    return seconds

@@ -68,10 +68,12 @@ def test_a_parameter_of_the_application_is_empty_once_it_is_forgotten() -> None:
     assert settings.get("my.name", is_leader=True) == ""
 
 
-def test_a_duration_below_zero_is_refused() -> None:
+@pytest.mark.parametrize("text", ["-1", "2147483648", "25d", "1e999", "nan", "inf"])
+def test_a_duration_out_of_range_is_refused(text: str) -> None:
     with pytest.raises(SqlError) as refused:
-        duration_s("-1")
+        duration_s(text)
     assert refused.value.sqlstate == "22023"
+    assert duration_s("2147483647") == pytest.approx(2147483.647)
 
 
 def test_the_level_of_reads_may_come_with_the_start() -> None:
