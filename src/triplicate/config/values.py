@@ -12,6 +12,7 @@ import typing
 from typing import Any
 
 from triplicate.config.setting import SettingInfo
+from triplicate.errors import ArgumentError
 
 _SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _SECONDS = {"US": 1e-6, "MS": 1e-3, "S": 1.0, "MIN": 60.0, "H": 3600.0, "D": 86400.0}
@@ -25,6 +26,13 @@ SUFFIXES: dict[str, dict[str, float]] = {
 _QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]{0,99}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
+
+
+def check_seconds(what: str, seconds: float) -> float:
+    """A time as it is given. Raises ArgumentError: it is no number, below 0, or not finite."""
+    if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
+        raise ArgumentError(f"{what} is a number of seconds from 0 on, not {seconds!r}")
+    return seconds
 
 
 def plain_type(annotation: Any) -> tuple[Any, bool]:

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 from triplicate.embedded.embedded_node import EmbeddedNode
 from triplicate.errors import EnvironmentFault
 from triplicate.replica import HostedCopies, HostedMachine, ReplicaInfo
-from triplicate.runtime import sleep
+from triplicate.runtime import deadline_after, sleep
 
 POLL_S = 0.002
 
@@ -39,7 +39,7 @@ async def wait_until_usable(node: EmbeddedNode, copies: HostedCopies[Machine, In
         EnvironmentFault: it cannot be used within the time, and why.
     """
     clock = node.client.host.clock
-    deadline_s = clock.monotonic() + limit_s
+    deadline_s = deadline_after(clock, limit_s)
     end: int | None = None
     while True:
         hosted = copies.hosted.get(name)

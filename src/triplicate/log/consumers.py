@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from triplicate.config.values import check_seconds
 from triplicate.errors import ConsumerFenced, LogReplaced, NoSuchConsumer, OffsetTruncated
 from triplicate.log.core.consumer_state import ConsumerState
 from triplicate.log.core.head import Owner, check_text
@@ -36,6 +37,8 @@ async def open_consumer(
         start: finds the position of a new consumer.
         records_from: makes the records from an offset on, of the log with an id.
     """
+    if save_interval_s is not None:
+        check_seconds("the interval of saves", save_interval_s)
     nodes = ConsumerNodes(store, log, check_text("the consumer's name", name))
     me = Owner(check_text("the owner's name", owner), store.token())
     head = (await store.read(log)).head

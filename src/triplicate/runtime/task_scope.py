@@ -7,16 +7,18 @@ cancels them in the order in which they were spawned, so that a seed of the simu
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
-from triplicate.errors import HandleClosed
+from triplicate.errors import ArgumentError, HandleClosed
 from triplicate.runtime.oneshot import resolve
 from triplicate.runtime.ports import Clock
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Limit = TypeVar("Limit", float, float | None)
 
 
 class TaskScope:
@@ -264,8 +266,14 @@ def timeout_at(when: float | None) -> asyncio.Timeout:
     return asyncio.timeout_at(when)
 
 
-def deadline_after(clock: Clock, timeout_s: float | None) -> float | None:
-    """The time `timeout_s` from now; None for None. Deadlines are passed down, so that nested timeouts do not add up."""
+def deadline_after(clock: Clock, timeout_s: Limit) -> Limit:
+    """The time `timeout_s` from now; None for None. Deadlines are passed down, so that nested timeouts do not add up.
+
+    Raises:
+        ArgumentError: it is NaN, whose timer would leave the loop's other timers out of order.
+    """
+    if timeout_s is not None and math.isnan(timeout_s):
+        raise ArgumentError("a time limit is a number of seconds, not nan")
     return None if timeout_s is None else clock.monotonic() + timeout_s
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.waiting import eventually
 from triplicate.embedded.usable_copy import wait_until_usable
-from triplicate.errors import EnvironmentFault
+from triplicate.errors import ArgumentError, EnvironmentFault
 from triplicate.testing import MemoryCluster
 
 LEADER = SimpleNamespace(node_id="another")
@@ -58,5 +58,7 @@ def test_a_copy_that_is_not_served_is_waited_for_with_a_limit() -> None:
             machine.unusable = "this copy is damaged"
             with pytest.raises(EnvironmentFault, match=r"store main cannot be used after 0\.01 s: this copy is damaged"):
                 await wait_until_usable(cluster.node, hosted(machine), "main", "store main", 0.01)
+            with pytest.raises(ArgumentError, match="not nan"):
+                await wait_until_usable(cluster.node, hosted(machine), "main", "store main", float("nan"))
 
     asyncio.run(body())

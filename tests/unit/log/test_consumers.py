@@ -135,6 +135,40 @@ def test_a_consumer_saves_by_itself_what_was_processed() -> None:
     play(scene)
 
 
+NAN: Any = float("nan")
+
+
+@pytest.mark.parametrize("interval_s", [NAN, float("inf"), -1.0, True, "5"])
+def test_an_interval_of_saves_that_cannot_be_is_refused(interval_s: Any) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = await filled(stage)
+        with pytest.raises(ArgumentError, match="the interval of saves"):
+            await logs.consumer("l", "billing", save_interval_s=interval_s)
+        assert await logs.consumers("l") == []
+
+    play(scene)
+
+
+def test_a_consumer_takes_no_boolean_for_a_number_and_no_wait_that_is_not_a_number() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = await filled(stage)
+        async with await logs.consumer("l", "billing") as consumer:
+            limits: list[Any] = [True, 1.5, NAN, 0]
+            for limit in limits:
+                with pytest.raises(ArgumentError, match="at least 1 record"):
+                    await consumer.next_records(limit)
+            with pytest.raises(ArgumentError, match="not nan"):
+                await consumer.next_record(NAN)
+            with pytest.raises(ArgumentError, match="not nan"):
+                await logs.records("l", "latest").next_record(NAN)
+            assert await take(consumer, 5) == [0, 1, 2, 3, 4]
+            with pytest.raises(ArgumentError, match="is no offset"):
+                await consumer.save(True)
+            assert await consumer.save() == 5
+
+    play(scene)
+
+
 def test_a_consumer_whose_place_was_truncated_is_told_from_where_it_can_go_on() -> None:
     async def scene(stage: Stage) -> None:
         logs = await filled(stage)

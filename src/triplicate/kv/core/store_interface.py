@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
+from triplicate.config.values import check_seconds
+from triplicate.errors import ArgumentError
 from triplicate.kv.core.operations import BatchResult, Expiry, Outcome, StoreBatch, When
 
 ANSWER_BYTES = 32 * 1024 * 1024
@@ -54,6 +56,13 @@ class StoreReadLevel:
     position: int = 0
     age_s: float = 0.0
     wait_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Raises ArgumentError: a position or a time cannot be."""
+        if type(self.position) is not int or not 0 <= self.position < 1 << 63:
+            raise ArgumentError(f"the position of a session is an integer of 63 bits, not {self.position!r}")
+        check_seconds("the age of a bounded read", self.age_s)
+        check_seconds("the wait of a read", self.wait_s)
 
 
 LINEARIZABLE = StoreReadLevel(LevelKind.LINEARIZABLE)

@@ -54,7 +54,7 @@ def check_range(keys: KeyRange) -> None:
 
 def check_integer(what: str, number: object) -> None:
     """Raises ArgumentError: something is no integer."""
-    if not isinstance(number, int):
+    if type(number) is not int:
         raise ArgumentError(f"{what} is an integer, not {type(number).__name__}")
 
 

@@ -42,7 +42,7 @@ def check_position(position: Position) -> Position:
 
 def check_offset(offset: int) -> int:
     """Return an offset if it is a whole number. Raises ArgumentError."""
-    if not isinstance(offset, int) or isinstance(offset, bool):
+    if type(offset) is not int:
         raise ArgumentError(f"{offset!r} is no offset of a log: an offset is an integer, not {type(offset).__name__}")
     return offset
 

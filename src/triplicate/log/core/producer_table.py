@@ -41,6 +41,12 @@ def producer_id(name: str) -> bytes:
     return hashlib.sha256(check_text("the producer's name", name).encode()).digest()[:16]
 
 
+def check_sequence(name: str, sequence: int) -> None:
+    """Raise ArgumentError for what is no sequence number."""
+    if type(sequence) is not int or not 0 <= sequence < SEQUENCE_LIMIT:
+        raise ArgumentError(f"producer {name!r} has sequence number {sequence!r}; it is an integer of 64 bits without sign")
+
+
 @dataclass(frozen=True, slots=True)
 class ProducerState:
     """The durable state of one producer.
@@ -159,7 +165,7 @@ class ProducerTable(Generic[Waiter]):
 
     def check_epoch(self, name: str, identity: bytes, epoch: int) -> None:
         """Raise ProducerFenced if a newer instance of a producer was opened or has appended; ArgumentError for what is no epoch."""
-        if not isinstance(epoch, int) or not 0 <= epoch < 2**32:
+        if type(epoch) is not int or not 0 <= epoch < 2**32:
             raise ArgumentError(f"producer {name!r} has epoch {epoch!r}; an epoch is an integer of 32 bits without sign")
         known, opened = self._known.get(identity), self._opened.get(identity)
         newest = max(0 if known is None else known.epoch, 0 if opened is None else opened.epoch)
@@ -178,8 +184,7 @@ class ProducerTable(Generic[Waiter]):
             SequenceGap, ProducerFenced, TooManyProducers, ArgumentError: nothing may be appended.
         """
         self.check_epoch(name, identity, epoch)
-        if not isinstance(sequence, int) or not 0 <= sequence < SEQUENCE_LIMIT:
-            raise ArgumentError(f"producer {name!r} has sequence number {sequence!r}; it is an integer of 64 bits without sign")
+        check_sequence(name, sequence)
         known = self._known.get(identity)
         if known is None:
             self._make_room(name, now_us)

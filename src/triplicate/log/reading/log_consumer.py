@@ -14,7 +14,7 @@ from triplicate.log.reading.log_record import LogRecord, check_limit
 from triplicate.log.reading.record_reader import LogRecords
 from triplicate.log.store.consumer_nodes import ConsumerNodes, StoredConsumer
 from triplicate.log.store.head_store import HeadStore
-from triplicate.runtime import TaskScope
+from triplicate.runtime import TaskScope, deadline_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class LogConsumer:
     async def next_records(self, limit: int = 1024, timeout_s: float | None = None) -> list[LogRecord]:
         """The next records, up to `limit`: waits for one, and adds those that were fetched with it. Empty if there is none in time."""
         check_limit(limit)
-        deadline = None if timeout_s is None else self._clock.monotonic() + timeout_s
+        deadline = deadline_after(self._clock, timeout_s)
         while True:
             self._check_open()
             now = self._clock.monotonic()

@@ -40,8 +40,8 @@ class LogRecord:
 
 def check_limit(limit: int) -> None:
     """Raises ArgumentError: a call cannot ask for this number of records."""
-    if limit < 1:
-        raise ArgumentError(f"a call asks for at least 1 record, not {limit}")
+    if type(limit) is not int or limit < 1:
+        raise ArgumentError(f"a call asks for at least 1 record, not {limit!r}")
 
 
 def records_of(entry: LogEntry) -> Iterator[LogRecord]:

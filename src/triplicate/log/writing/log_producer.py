@@ -11,7 +11,7 @@ from typing import Protocol
 from triplicate.errors import ArgumentError
 from triplicate.log.core.payload import Buffer, Producer, RecordHeaders, encode_record_headers
 from triplicate.log.core.payload_encoder import check_timestamp, checked_cost
-from triplicate.log.core.producer_table import OpenedEpoch, Repeated, producer_id
+from triplicate.log.core.producer_table import OpenedEpoch, Repeated, check_sequence, producer_id
 from triplicate.log.writing.entry_builder import EntryBuilder, Producers
 
 AT_ONCE = 1000
@@ -115,6 +115,8 @@ class LogProducer:
         """
         if keys is not None and len(keys) != len(values):
             raise ArgumentError(f"keys has {len(keys)} items for {len(values)} records")
+        if sequence is not None:
+            check_sequence(self.name, sequence)
         # All are checked before the first is sent: those behind a refused one would take its number.
         for place, value in enumerate(values):
             checked_cost(value, None if keys is None else keys[place], None)

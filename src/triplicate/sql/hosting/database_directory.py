@@ -27,7 +27,7 @@ from triplicate.replica import (
     leader_of,
     names_beneath,
 )
-from triplicate.runtime import sleep
+from triplicate.runtime import deadline_after, sleep
 from triplicate.security import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.storage.local_copies import FILE_NAME
@@ -339,7 +339,7 @@ async def wait_for_leader(client: Client, name: str, limit_s: float) -> Database
         SqlError: 3D000, there is none.
     """
     clock = client.host.clock
-    deadline_s = clock.monotonic() + limit_s
+    deadline_s = deadline_after(clock, limit_s)
     while True:
         info = await database_info(client, name)
         if info.is_led or clock.monotonic() >= deadline_s or not await _any_node_runs(client):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,16 @@ def test_answers_say_how_old_they_are(tmp_path: Path) -> None:
             await store.get(b"a", bounded(1e9, wait_s=0.0))
 
     play(tmp_path, scene, LEASE_S)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -1, True, "1", None])
+def test_a_level_that_cannot_be_is_refused(number: Any) -> None:
+    for level in (session, bounded, partial(session, 1), partial(bounded, 1.0)):
+        with pytest.raises(ArgumentError, match="not "):
+            level(number)
+    with pytest.raises(ArgumentError):
+        session(1 << 63)
+    assert (session(0).position, bounded(0).age_s) == (0, 0)
 
 
 def test_the_lease_counts_from_the_sending_of_an_append(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_an_old_instance_of_a_producer_is_refused() -> None:
     assert known.check("p", P, 4, 1, 0) is None
     with pytest.raises(ProducerFenced, match=r"'p'.*epoch 3.*epoch 2"):
         known.check("p", P, 2, 1, 0)
-    for epoch, sequence in ((2**32, 1), (-1, 1), (3, -1), (3, 2**64)):
+    for epoch, sequence in ((2**32, 1), (-1, 1), (True, 1), (3, True), (3, -1), (3, 2**64)):
         with pytest.raises(ArgumentError):
             known.check("p", P, epoch, sequence, 0)
 

@@ -12,7 +12,16 @@ from tests.unit.log.fake import SMALL, FakeAppender, Stage, play, read_values
 from tests.unit.log.head_rig import count_reads, lose_connection
 from tests.unit.log.publish_rig import staged
 from tests.waiting import eventually
-from triplicate.errors import HandleClosed, LogFenced, OutcomeUnknown, ProducerFenced, RecordTooLarge, SequenceGap, TooManyProducers
+from triplicate.errors import (
+    ArgumentError,
+    HandleClosed,
+    LogFenced,
+    OutcomeUnknown,
+    ProducerFenced,
+    RecordTooLarge,
+    SequenceGap,
+    TooManyProducers,
+)
 from triplicate.log import Appended, LogClientSettings, Logs, LogSettings, StagingOrigin, decode_header
 from triplicate.log.core import producer_table
 
@@ -75,6 +84,11 @@ def test_a_repeated_append_is_there_once_and_returns_its_offset() -> None:
         await logs.create("l")
         async with await logs.producer("l", "orders-1") as producer:
             assert producer.last_sequence is None
+            for number in (True, 1.0, -1, 2**64):
+                with pytest.raises(ArgumentError, match="sequence number"):
+                    await producer.append(b"a", sequence=number)  # type: ignore[arg-type]
+                with pytest.raises(ArgumentError, match="sequence number"):
+                    await producer.append_many([b"a"], sequence=number)  # type: ignore[arg-type]
             assert await producer.append(b"a", sequence=41) == Appended(41, 0)
             assert await producer.append(b"a", sequence=41) == Appended(41, 0, is_duplicate=True)
             both = [asyncio.ensure_future(producer.append(b"b", sequence=42)) for _ in range(2)]
