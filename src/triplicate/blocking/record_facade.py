@@ -42,13 +42,13 @@ class BlockingLogProducer:
         timestamp_us: int | None = None,
         headers: RecordHeaders | None = None,
     ) -> Appended:
-        """Append one record, unless the log has it. Returns once it is acknowledged. See `LogProducer.append`."""
+        """Append one record, unless its number is a duplicate. Returns once it is acknowledged. See `LogProducer.append`."""
         return self._loop.call(self._producer.append(value, sequence=sequence, key=key, timestamp_us=timestamp_us, headers=headers))
 
     def append_many(
         self, values: Sequence[Buffer | None], *, sequence: int | None = None, keys: Sequence[Buffer | None] | None = None
     ) -> list[Appended]:
-        """Append records in order, those that the log has not. Returns once all are acknowledged. See `LogProducer.append_many`."""
+        """Append records in order, those that are no duplicates. Returns once all are acknowledged. See `LogProducer.append_many`."""
         return self._loop.call(self._producer.append_many(values, sequence=sequence, keys=keys))
 
     def close(self) -> None:

@@ -78,10 +78,10 @@ class Batch(Generic[Waiter]):
 
 @dataclass(frozen=True, slots=True)
 class Repeated(Generic[Waiter]):
-    """The log has the record already, or it is on its way.
+    """The number is at or below the last one that was accepted.
 
     Args:
-        batch: None: it is durable, and its offset is not remembered.
+        batch: None: no record of this number is on its way, and no offset is remembered.
     """
 
     sequence: int
@@ -104,7 +104,7 @@ class _Known(Generic[Waiter]):
         return self.durable is not None and self.durable.sequence == self.accepted
 
     def find(self, sequence: int) -> Batch[Waiter] | None:
-        """The batch of a number that was accepted; None: it is forgotten, and so it is durable."""
+        """The batch of a number that was accepted; None: none of it is on its way, and it is forgotten or never was."""
         place = bisect_right(self.recent, sequence, key=lambda batch: batch.first)
         return self.recent[place - 1] if place else None
 

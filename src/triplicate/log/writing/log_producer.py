@@ -23,8 +23,8 @@ class Appended:
     """The result of an append of a producer.
 
     Args:
-        offset: of the record; None: it was appended before, and its offset is not remembered.
-        is_duplicate: the log had the record already.
+        offset: of the record; None: it is a duplicate, and no offset of its number is remembered.
+        is_duplicate: nothing was appended: the number is at or below the producer's highest, whether or not a record of it was stored.
     """
 
     sequence: int
@@ -86,7 +86,7 @@ class LogProducer:
         timestamp_us: int | None = None,
         headers: RecordHeaders | None = None,
     ) -> Appended:
-        """Append one record, unless the log has it. Returns once it is acknowledged.
+        """Append one record, unless its number is a duplicate. Returns once it is acknowledged.
 
         Args:
             sequence: its number; None: the next one, for a program that repeats nothing.
@@ -104,7 +104,7 @@ class LogProducer:
         sequence: int | None = None,
         keys: Sequence[Buffer | None] | None = None,
     ) -> list[Appended]:
-        """Append records in order, those that the log has not. Returns once all are acknowledged.
+        """Append records in order, those that are no duplicates. Returns once all are acknowledged.
 
         Args:
             sequence: number of the first.

@@ -91,6 +91,9 @@ def test_a_repeated_append_is_there_once_and_returns_its_offset() -> None:
                     await producer.append_many([b"a"], sequence=number)  # type: ignore[arg-type]
             assert await producer.append(b"a", sequence=41) == Appended(41, 0)
             assert await producer.append(b"a", sequence=41) == Appended(41, 0, is_duplicate=True)
+            assert await producer.append(b"z", sequence=3) == Appended(3, None, is_duplicate=True), (
+                "a number below the first was never stored"
+            )
             both = [asyncio.ensure_future(producer.append(b"b", sequence=42)) for _ in range(2)]
             assert [await each for each in both] == [Appended(42, 1), Appended(42, 1, is_duplicate=True)]
             assert await producer.append(b"c") == Appended(43, 2)
