@@ -140,6 +140,8 @@ def test_no_log_begins_at_what_is_no_offset(offset: Any) -> None:
     async def scene(stage: Stage) -> None:
         with pytest.raises(ArgumentError, match="offset"):
             await stage.logs().create("l", PLAIN, first_offset=offset)
+        with pytest.raises(ArgumentError, match="epoch -1"):
+            await stage.logs().create("l", PLAIN, epoch=-1)
         assert (await stage.logs().create("l", PLAIN, first_offset=2**63 - 1)).first_offset == 2**63 - 1
 
     play(scene)

@@ -9,7 +9,7 @@ from triplicate.errors import ArgumentError
 
 EARLIEST, LATEST = "earliest", "latest"
 OFFSET_MAX = 2**63 - 1
-"""The greatest offset: readers hold offsets in columns of 64 bits with sign."""
+"""The greatest offset at which a log may begin: readers give offsets in columns of 64 bits with sign."""
 
 
 @dataclass(frozen=True, slots=True)
