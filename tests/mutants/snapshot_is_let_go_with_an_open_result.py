@@ -16,7 +16,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     hold_writer = SqlSession._hold_writer
 
     async def late(self: SqlSession, tag: str) -> Any:
-        cursors, self._results.cursors = self._results.cursors, []
+        cursors, self._results.cursors = self._results.cursors, {}
         try:
             return await hold_writer(self, tag)
         finally:

@@ -19,7 +19,10 @@ class Blocks(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.block = TransactionBlock()
-        self.savepoints: list[tuple[str, int]] = []
+        self.savepoints: list[tuple[str, int, int]] = []
+        """Name, schema, and the number of results that had begun before."""
+        self.begun: list[int] = []
+        """The number of the innermost savepoint as each result began that is not undone."""
         self.statements = 0
         self.last_schema = 0
         self.schema = self.committed_schema = 0
@@ -62,23 +65,31 @@ class Blocks(RuleBasedStateMachine):
     def a_savepoint(self, name: str) -> None:
         self.block.check_savepoints()
         self.block.save(name)
-        self.savepoints.append((name, self.schema))
+        self.savepoints.append((name, self.schema, len(self.begun)))
+
+    @precondition(lambda self: self.block.status is ACTIVE)
+    @rule()
+    def a_result(self) -> None:
+        self.begun.append(self.block.innermost_savepoint())
 
     @precondition(lambda self: self.block.status is not IDLE)
     @rule(name=st.sampled_from("abc"), release=st.booleans())
     def to_a_savepoint(self, name: str, release: bool) -> None:
-        levels = [level for level, (found, _) in enumerate(self.savepoints) if found == name]
+        levels = [level for level, (found, _, _) in enumerate(self.savepoints) if found == name]
         if not levels:
             with pytest.raises(SqlError, match="does not exist"):
-                self.block.check_savepoint(name)
+                self.block.number_of(name)
             return
-        self.block.check_savepoint(name)
+        number = self.block.number_of(name)
         if release:
             self.block.release(name)
             del self.savepoints[levels[-1] :]
         else:
             self.block.rollback_to(name)
-            self.schema = self.savepoints[levels[-1]][1]
+            _, self.schema, began = self.savepoints[levels[-1]]
+            assert self.block.innermost_savepoint() == number
+            assert [mark >= number for mark in self.begun] == [index >= began for index in range(len(self.begun))]
+            del self.begun[began:]
             del self.savepoints[levels[-1] + 1 :]
         assert self.block.status is ACTIVE
 
@@ -90,12 +101,13 @@ class Blocks(RuleBasedStateMachine):
         self.schema = self.committed_schema
         self.block.end()
         self.savepoints, self.statements = [], 0
+        self.begun = []
         assert self.block.status is IDLE
         assert self.block.request_id == ""
 
     @invariant()
     def the_block_is_as_its_history(self) -> None:
-        assert list(self.block.savepoints) == [name for name, _ in self.savepoints]
+        assert list(self.block.savepoints) == [name for name, _, _ in self.savepoints]
         assert [result.rows_affected for result in self.block.results] == list(range(self.statements))
 
     @invariant()

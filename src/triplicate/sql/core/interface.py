@@ -165,6 +165,12 @@ class Session(Protocol):
     def schema_version(self) -> tuple[int, int]:
         """The version of the schema that the session's next statement meets. Equal versions stand for equal schemas."""
 
+    def innermost_savepoint(self) -> int:
+        """The number of the innermost open savepoint; 0 for none. Later ones have higher numbers.
+
+        After ROLLBACK TO it is the savepoint's own: what began with this number, or with a higher one, is undone.
+        """
+
     @property
     def sees_shared_schema(self) -> bool:
         """Whether the next statement meets the database's schema as it is now for all sessions, at the first number of `schema_version`.

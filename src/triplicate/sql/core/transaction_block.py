@@ -32,7 +32,8 @@ class TransactionBlock:
     def __init__(self) -> None:
         self.status = TransactionStatus.IDLE
         self._is_doomed = False
-        self._savepoints: list[str] = []
+        self._savepoints: list[tuple[str, int]] = []
+        self._saves = 0
         self._results: list[StatementResult] = []
         self._stored: Sequence[StatementResult] | None = None
         self._has_altered = False
@@ -42,9 +43,9 @@ class TransactionBlock:
         """Grows with each schema change in a block, and when schema changes are undone."""
 
     @property
-    def savepoints(self) -> Sequence[str]:
+    def savepoints(self) -> list[str]:
         """Names of the open savepoints, the outermost first."""
-        return self._savepoints
+        return [name for name, _ in self._savepoints]
 
     @property
     def results(self) -> Sequence[StatementResult]:
@@ -118,14 +119,20 @@ class TransactionBlock:
         if self._is_doomed:
             raise failed_transaction()
 
-    def check_savepoint(self, name: str) -> None:
-        """Raises SqlError 3B001 when there is no savepoint of this name."""
-        if name not in self._savepoints:
+    def innermost_savepoint(self) -> int:
+        """The number of the innermost open savepoint; 0 for none. Later savepoints have higher numbers."""
+        return self._savepoints[-1][1] if self._savepoints else 0
+
+    def number_of(self, name: str) -> int:
+        """The number of the innermost savepoint of this name. Raises SqlError 3B001 when there is none."""
+        if name not in self.savepoints:
             raise SqlError("3B001", f'savepoint "{name}" does not exist')
+        return self._savepoints[self._innermost(name)][1]
 
     def save(self, name: str) -> None:
         """SAVEPOINT."""
-        self._savepoints.append(name)
+        self._saves += 1
+        self._savepoints.append((name, self._saves))
 
     def release(self, name: str) -> None:
         """RELEASE: the innermost savepoint of this name goes, with those within it."""
@@ -136,7 +143,7 @@ class TransactionBlock:
         self._return_to(self._innermost(name) + 1)
 
     def _innermost(self, name: str) -> int:
-        return len(self._savepoints) - 1 - self._savepoints[::-1].index(name)
+        return len(self._savepoints) - 1 - self.savepoints[::-1].index(name)
 
     def _return_to(self, depth: int) -> None:
         del self._savepoints[depth:]

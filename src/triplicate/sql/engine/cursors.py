@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Column, Row
 
 
@@ -60,7 +61,7 @@ class StreamCursor:
         self._rows = rows
         self._more = more
         self._finish = finish
-        self._ended = False
+        self._ended = self._is_lost = False
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -81,6 +82,8 @@ class StreamCursor:
         return rows
 
     async def fetch_batch(self, max_rows: int) -> list[Row]:
+        if self._is_lost:
+            raise SqlError("55000", "the result has no further rows: it has failed, was closed, or was rolled back", hint="Run it again.")
         if not self._rows and not self._ended:
             await self._fetch_further(max_rows)
         rows, self._rows = self._rows[:max_rows], self._rows[max_rows:]
@@ -108,5 +111,5 @@ class StreamCursor:
         if not keep_rows:
             self._rows = []
         if not self._ended:
-            self._ended = True
+            self._ended, self._is_lost = True, not keep_rows
             await self._finish()

@@ -20,11 +20,13 @@ class OpenResults:
 
     Args:
         call: entered around each fetch, as around every call of the client.
+        savepoint: the number of the innermost open savepoint.
     """
 
-    def __init__(self, call: AbstractContextManager[None]) -> None:
-        self._call = call
-        self.cursors: list[StreamCursor] = []
+    def __init__(self, call: AbstractContextManager[None], savepoint: Callable[[], int]) -> None:
+        self._call, self._savepoint = call, savepoint
+        self.cursors: dict[StreamCursor, int] = {}
+        """Maps each to the savepoint within which it was opened."""
 
     def open(
         self,
@@ -45,11 +47,11 @@ class OpenResults:
                 return await fetch(max_rows)
 
         async def end() -> None:
-            self.cursors.remove(cursor)
+            del self.cursors[cursor]
             await finish()
 
         cursor = StreamCursor(columns, rows, more, end)
-        self.cursors.append(cursor)
+        self.cursors[cursor] = self._savepoint()
         return cursor
 
     async def drain(self) -> None:
@@ -63,7 +65,8 @@ class OpenResults:
                 most = f"{_DRAINED_ROWS} rows or {_DRAINED_BATCHES * BATCH_BYTES} bytes"
                 raise SqlError("54000", f"an open result of this transaction has more than {most}; read it to its end first")
 
-    async def close(self) -> None:
-        """Close all results."""
-        for cursor in list(self.cursors):
-            await cursor.close()
+    async def close(self, *, since: int = 0) -> None:
+        """Close the results that were opened within this savepoint, or all. Those before it stay: nothing was changed since they began."""
+        for cursor, savepoint in list(self.cursors.items()):
+            if savepoint >= since:
+                await cursor.close()

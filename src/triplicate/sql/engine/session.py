@@ -98,7 +98,7 @@ class SqlSession:
         """The position at which the open transaction has read."""
         self._held: HeldWriter | None = None
         self._reads = ReadAdmission(database, self.waits)
-        self._results = OpenResults(self._call)
+        self._results = OpenResults(self._call, self._block.innermost_savepoint)
         self._stop = StopFlag()
         self._interrupted: asyncio.Future[None] | None = None
         """Fails when the client cancels, while the session waits for the writer."""
@@ -126,8 +126,7 @@ class SqlSession:
         with self._call:
             if self.status is TransactionStatus.FAILED:
                 return allowed_when_failed(sql)
-            ended = self._ended_by_limit()
-            if ended is not None:
+            if (ended := self._ended_by_limit()) is not None:
                 return allowed_when_failed(sql, ended)
             leadership = self._database.leadership
             try:
@@ -140,6 +139,9 @@ class SqlSession:
                 required_leadership(self._database, prepared.tag)
             return prepared
 
+    def innermost_savepoint(self) -> int:
+        return self._block.innermost_savepoint()
+
     @property
     def sees_shared_schema(self) -> bool:
         if self._checkout is not None or self._block.status is TransactionStatus.FAILED or self._database.as_of is not None:
@@ -150,8 +152,7 @@ class SqlSession:
         if self._end_reason is not None:
             raise self._end_reason
         try:
-            ended = self._ended_by_limit()
-            if ended is not None and prepared.kind not in WHEN_FAILED:
+            if (ended := self._ended_by_limit()) is not None and prepared.kind not in WHEN_FAILED:
                 raise ended
             if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
                 required_leadership(self._database, prepared.tag)
@@ -560,15 +561,17 @@ class SqlSession:
                 await held.transaction.run(held.writer.savepoint, name)
             block.save(name)
             return
-        block.check_savepoint(name)
+        number = block.number_of(name)
         if kind is StatementKind.RELEASE:
             if held is not None:
                 await held.transaction.run(held.writer.release, name)
             block.release(name)
         else:
-            await self._results.close()
+            await self._results.close(since=number)
             if held is not None:
-                await held.transaction.run(held.writer.rollback_to, name)
+                # Results that are still open began before the savepoint, and no change came after them: it would have drained them.
+                undo = held.restart_savepoint if self._results.cursors else held.writer.rollback_to
+                await held.transaction.run(undo, name)
             block.rollback_to(name)
 
     # The end of a transaction.
@@ -592,7 +595,6 @@ class SqlSession:
         self._block.end()
 
     async def _release_checkout(self, *, committed: bool) -> None:
-        checkout, self._checkout = self._checkout, None
-        self._snapshot = None
+        checkout, self._checkout, self._snapshot = self._checkout, None, None
         if checkout is not None:
             await checkout.release(committed=committed)

@@ -79,6 +79,11 @@ class HeldWriter:
     def writer(self) -> WriterConnection:
         return self.leadership.writer
 
+    def restart_savepoint(self, name: str) -> None:
+        """ROLLBACK TO where nothing has changed since. SQLite's ends the open results if the transaction has changed the schema before."""
+        self.writer.release(name)
+        self.writer.savepoint(name)
+
 
 def required_leadership(database: SessionDatabase, tag: str) -> Leadership:
     """The leadership of this node. Raises SqlError 25006 where it follows."""

@@ -314,26 +314,6 @@ def test_a_statement_that_runs_too_long_fails_alone(tmp_path: Path) -> None:
     play(tmp_path, scene, nodes=0)
 
 
-def test_large_results_are_fetched_in_parts_and_survive_later_writes(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        session = await (await cluster.leader()).session()
-        await run(session, "create table t(a)")
-        await run(session, "with recursive c(x) as (select 1 union all select x + 1 from c where x < 1000) insert into t select x from c")
-        await run(session, "begin immediate")
-        cursor = await session.start(await session.prepare("select a from t order by a"), ())
-        first = await cursor.fetch(10)
-        await run(session, "delete from t")
-        rest = [row for _ in range(11) for row in await cursor.fetch(100)]
-        assert [row[0] for row in first + rest] == list(range(1, 1001))
-        await run(session, "rollback")
-        cursor = await session.start(await session.prepare("select a from t order by a"), ())
-        assert len(await cursor.fetch(900)) == 900
-        await cursor.close()
-        assert await run(session, "select count(*) from t") == [(1000,)]
-
-    play(tmp_path, scene)
-
-
 def test_many_statements_share_log_entries(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         database = await cluster.leader()

@@ -24,6 +24,7 @@ from triplicate.sql.core.read_levels import DEFAULT_READS, ReadSettings
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.core.statement_waits import StatementWaits
+from triplicate.sql.core.transaction_block import TransactionBlock
 from triplicate.sql.engine.cursors import RowsCursor
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
@@ -81,6 +82,8 @@ class LocalSession:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self.status = TransactionStatus.IDLE
+        self._block = TransactionBlock()
+        self.innermost_savepoint = self._block.innermost_savepoint
         self.ended: asyncio.Future[SqlError] = asyncio.get_running_loop().create_future()
         self.travels: list[str | None] = []
         self.request_ids: list[str | None] = []
@@ -164,6 +167,13 @@ class LocalSession:
         except apsw.Error as error:
             raise self.failure(error) from None
         self.status = TransactionStatus.ACTIVE if self._connection.in_transaction else TransactionStatus.IDLE
+        changes = {
+            StatementKind.SAVEPOINT: self._block.save,
+            StatementKind.RELEASE: self._block.release,
+            StatementKind.ROLLBACK_TO: self._block.rollback_to,
+        }
+        if prepared.kind in changes:
+            changes[prepared.kind](sql.split()[-1])
         return RowsCursor(prepared.columns, rows, self._connection.total_changes() - before)
 
     async def table_columns(self, table: str) -> list[tuple[str, str]] | None:

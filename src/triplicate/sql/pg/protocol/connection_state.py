@@ -74,10 +74,10 @@ class ConnectionState(ProtocolState[PreparedStatement, Portal]):
         roles, connected = self.session.roles, self.settings.user
         return roles.current_user or connected, roles.session_user or connected, roles.acting or "", roles.session_role or ""
 
-    async def close_portals(self, *, but: Portal | None = None) -> None:
-        """Close every portal except `but`."""
+    async def close_portals(self, *, but: Portal | None = None, since: int = 0) -> None:
+        """Close every portal within this savepoint, or every one, except `but`."""
         for name, portal in list(self.portals.items()):
-            if portal is not but:
+            if portal is not but and portal.savepoint >= since:
                 del self.portals[name]
                 if portal.has_more:
                     await portal.close()

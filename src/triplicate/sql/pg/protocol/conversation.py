@@ -392,6 +392,7 @@ class Conversation:
         if statement.schema_version != state.session.schema_version:
             await update_plan(state.session, statement, state.plans)
         portal = bind(statement, formats, values, result_formats)
+        portal.savepoint = state.session.innermost_savepoint()
         old = state.portals.pop(name, None)
         if old is not None:
             await old.close()

@@ -7,6 +7,7 @@ from functools import partial
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Cursor, Row, SchemaMoved, StatementKind, TransactionStatus
+from triplicate.sql.core.transaction_block import failed_transaction
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
@@ -67,11 +68,16 @@ class PortalRunner:
         self._watch = StatementWatch(state)
 
     async def start(self, portal: Portal) -> None:
-        """Start the portal's statement once, and fetch its first rows. Raises SqlError."""
+        """Start the portal's statement once, and fetch its first rows. Raises SqlError: 25P02 in a failed transaction, …."""
         plan = portal.statement.plan
         prepared = plan.prepared
-        if prepared is None or portal.cursor is not None:
+        if prepared is None:
             return
+        if portal.cursor is not None:
+            if self._state.session.status is TransactionStatus.FAILED:
+                raise failed_transaction()
+            return
+        portal.savepoint = self._state.session.innermost_savepoint()
         self._watch.begin(portal)
         try:
             if prepared.kind is not _READ:
@@ -96,6 +102,8 @@ class PortalRunner:
             raise
         if prepared.kind is StatementKind.COMMIT and portal.tag is None:
             self._state.listening.commit()
+        if prepared.kind is StatementKind.ROLLBACK_TO:
+            await self._state.close_portals(but=portal, since=self._state.session.innermost_savepoint())
         if prepared.kind is not _READ:
             self._begin(plan)
 

@@ -63,6 +63,8 @@ class Portal:
     """The time of its executions before."""
     is_done: bool = False
     """Whether it has run to its end."""
+    savepoint: int = 0
+    """The innermost savepoint when it was bound or, if that is later, started."""
 
     async def close(self) -> None:
         """Close the cursor. One that has come to its end has closed its statement itself."""

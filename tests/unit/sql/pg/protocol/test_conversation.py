@@ -273,3 +273,71 @@ def test_no_row_decides_the_type_of_a_column() -> None:
         assert await client.send(*prepared) == ["1", "2", *shown, "Z I"]
 
     play(body)
+
+
+# Portals that a savepoint or a failure outlives.
+
+
+def test_rollback_to_a_savepoint_closes_the_portals_that_began_within_it() -> None:
+    select = "select a from t order by a"
+
+    async def body(client: RawClient, _: Served) -> None:
+        async def opened(name: str) -> None:
+            assert await client.send(parse(select), bind(portal=name), execute(name, 1), SYNC) == ["1", "2", "D 1", "s", "Z T"]
+
+        async def state_of(name: str) -> str:
+            return (await client.send(execute(name, 1), SYNC))[0]
+
+        for statement in ("create table t(a int)", "insert into t values (1), (2), (3)", "begin"):
+            await client.send(query(statement))
+        await opened("older")
+        await client.send(query("savepoint s"), query("insert into t values (100)"), parse(select), bind(portal="bound"))
+        await client.send(query("savepoint s"))
+        await opened("inner")
+        await client.send(query("savepoint released"))
+        await opened("of released")
+        await client.send(query("release released"))
+        await client.send(query("savepoint later"), query("rollback to later"))
+        assert await state_of("of released") == "D 2"
+        await client.send(query("rollback to s"))
+        assert [await state_of(name) for name in ("inner",)] == ["E ERROR 34000"]
+        await client.send(query("rollback to s"))
+        assert await state_of("of released") == "E ERROR 34000"
+        await client.send(query("rollback to s"))
+        await opened("inner")
+        await client.send(query("release s"), query("rollback to s"))
+        assert await state_of("inner") == "E ERROR 34000"
+        await client.send(query("rollback to s"))
+        assert await state_of("bound") == "E ERROR 34000"
+        await client.send(query("rollback to s"))
+        assert await state_of("older") == "D 2"
+
+    play(body)
+
+
+def test_a_portal_that_is_started_within_a_savepoint_does_not_give_its_rows_afterwards() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table t(a int)"))
+        await client.send(query("begin"))
+        await client.send(parse("select a from t order by a"), bind(portal="p"), SYNC)
+        await client.send(query("savepoint s"))
+        await client.send(query("insert into t values (100), (101)"))
+        assert (await client.send(execute("p", 1), SYNC))[0] == "D 100"
+        await client.send(query("rollback to s"))
+        assert await client.send(execute("p", 1), SYNC) == ["E ERROR 34000", "Z E"]
+
+    play(body)
+
+
+def test_a_portal_does_not_go_on_in_a_failed_transaction() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("begin"))
+        assert await client.send(parse(SERIES), bind(portal="p"), execute("p", 1), SYNC) == ["1", "2", "D 1", "s", "Z T"]
+        await client.send(query("savepoint s"))
+        assert await client.send(query("select * from missing")) == ["E ERROR 42P01", "Z E"]
+        for _ in range(2):
+            assert await client.send(execute("p", 2), SYNC) == ["E ERROR 25P02", "Z E"]
+        await client.send(query("rollback to s"))
+        assert await client.send(execute("p", 2), SYNC) == ["D 2", "D 3", "s", "Z T"]
+
+    play(body)
