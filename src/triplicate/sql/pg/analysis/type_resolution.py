@@ -203,6 +203,10 @@ class TypeResolver:
         if target == types.NUMERIC == source and not isinstance(expression, nodes.ColumnRef | nodes.Parameter):
             expression.as_oid = target
             return
+        inner = expression.operand if isinstance(expression, nodes.Unary) else expression
+        if source == types.NUMERIC and target == types.FLOAT8 and not isinstance(inner, nodes.ColumnRef | nodes.Parameter):
+            inner.as_oid = target  # A numeric that no float is would become 0 or infinity. A column holds none.
+            return
         if source is None or source == target:
             return
         if source in NUMBERS and (target in MOMENTS or target in (types.UUID, types.BYTEA, types.JSON, types.JSONB)):

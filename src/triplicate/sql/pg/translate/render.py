@@ -313,7 +313,8 @@ class Renderer:
             # The sign becomes part of the constant; otherwise the smallest integer is out of range.
             text = node.operand.value.replace("_", "")
             if not text.lower().startswith("0x"):
-                self.add(literal_text(value_of_decimal(decimal_of(text).copy_negate())), node)
+                value, oid = value_of_decimal(decimal_of(text).copy_negate()), node.operand.as_oid
+                self.add(literal_text(value if oid is None else convert(value, node.oid, oid, ())), node)
                 return
         if node.operator == "-" and node.oid == types.NUMERIC:
             self.call(OURS + "numeric_subtract", node, "0", node.operand)

@@ -203,18 +203,9 @@ def _to_float(value: Value, _source: int | None, target: int, _modifiers: tuple[
         special = _SPECIAL.get(stripped.lower())
         if special is None and not NUMBER.fullmatch(stripped):
             raise _bad(target, value)
-        number = float(special or stripped)
-        if special is None and (math.isinf(number) or (number == 0.0 and re.search("[1-9]", re.split("[eE]", stripped)[0]))):
-            raise SqlError("22003", f'"{_shown(value)}" is out of range for type {SHOWN[target]}')
-    else:
-        assert value is not None, "NULL is converted by the caller"
-        number = float(value)
-    if target == types.FLOAT4:
-        try:
-            return types.float_of_32_bits(number)
-        except OverflowError:
-            raise SqlError("22003", f'"{_shown(value)}" is out of range for type real') from None
-    return number
+        return types.float_in_range(float(special or stripped), target, special or stripped)
+    assert value is not None, "NULL is converted by the caller"
+    return types.float_in_range(float(value), target, value)
 
 
 def decimal_of(value: Value, target: int = types.NUMERIC) -> Decimal:

@@ -5,6 +5,7 @@ The fields of a column are converted together. If that fails, the rows are conve
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from decimal import InvalidOperation
@@ -137,9 +138,10 @@ def _check_plain(column: Sequence[str]) -> None:
 def _floats(column: Sequence[str]) -> Sequence[Value]:
     _check_plain(column)
     values = list(map(float, column))
-    # Neither NaN nor an infinity is below this bound.
-    if not all(-1e308 < value < 1e308 for value in values):
+    if not all(map(math.isfinite, values)):
         raise ValueError("not finite")
+    if not all(values) and any(map(types.SIGNIFICANT.match, {field for field, value in zip(column, values, strict=True) if not value})):
+        raise ValueError("nearer to zero than a float can be")
     return values
 
 

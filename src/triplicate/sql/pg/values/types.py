@@ -7,6 +7,7 @@ Source: PostgreSQL 15, catalogue ``pg_type`` and the types' input, output, send 
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 import uuid
@@ -45,6 +46,8 @@ _INTEGER_DIGITS = 20
 _FLOAT8 = struct.Struct(">d")
 _FLOAT4 = struct.Struct(">f")
 _FLOAT4_MAX = 3.4e38
+SIGNIFICANT = re.compile("[^eE]*[1-9]")
+"""The begin of a number's text, if it is not zero."""
 
 _OIDS = {
     Kind.ANY: TEXT,
@@ -202,7 +205,7 @@ def value_of_text(text: str, oid: int) -> Value:
         case 16:
             return _bool_of_text(text)
         case 700 | 701:
-            return _float_of_text(text)
+            return _not_nan(float_in_range(float(_plain(text)), oid, text))
         case 1700:
             return _value_of_decimal(decimal_of_text(_plain(text)))
         case 17:
@@ -251,11 +254,24 @@ def _integer_of_text(text: str, oid: int) -> int:
     return value
 
 
-def _float_of_text(text: str) -> float:
-    value = float(_plain(text))
-    if value in (float("inf"), float("-inf")) and "inf" not in text.lower():
-        raise SqlError("22003", f'"{text[:40]}" is out of range for type double precision')
-    return _not_nan(value)
+def float_in_range(number: float, oid: int, source: object) -> float:
+    """A number as a float of the type.
+
+    Args:
+        source: the number, or its text, of which `number` is the nearest float.
+
+    Raises:
+        SqlError: 22003, it is beyond the type's largest number, or nearer to zero than its smallest.
+    """
+    text, found = str(source), number
+    if oid == FLOAT4:
+        try:
+            found = float_of_32_bits(number)
+        except OverflowError:
+            found = math.inf
+    if (found == 0.0 and SIGNIFICANT.match(text)) or (math.isinf(found) and "inf" not in text.lower()):
+        raise SqlError("22003", f'"{text[:60]}" is out of range for type {"real" if oid == FLOAT4 else "double precision"}')
+    return found
 
 
 def _not_nan(value: float) -> float:

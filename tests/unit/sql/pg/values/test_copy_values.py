@@ -50,6 +50,7 @@ def test_a_column_has_the_values_of_parameters(oid: int) -> None:
         ("40000", types.INT2, "22003"),
         ("1_0.5", types.FLOAT8, "22P02"),
         ("1e999", types.FLOAT8, "22003"),
+        ("-1e-400", types.FLOAT8, "22003"),
         ("NaN", types.FLOAT8, "0A000"),
         ("maybe", types.BOOL, "22P02"),
         ("1_000", types.NUMERIC, "22P02"),
@@ -61,6 +62,12 @@ def test_a_field_that_is_not_of_its_type_names_its_place(field: str, oid: int, s
     with pytest.raises(SqlError) as refused:
         converted([["k", valid], ["k", field], ["k", field + "x"]], [types.TEXT, oid])
     assert (refused.value.sqlstate, refused.value.context) == (sqlstate, f'COPY t, line 11, column c1: "{field}"')
+
+
+def test_a_long_text_of_a_number_is_not_taken_for_zero() -> None:
+    with pytest.raises(SqlError, match="out of range"):
+        converted([["0.0"], [f"0.{'0' * 400}1"]], [types.FLOAT8])
+    assert converted([["0.0"], [f"-0.{'0' * 400}"]], [types.FLOAT8]) == [(0.0,), (0.0,)]
 
 
 def test_rows_of_another_width_are_refused() -> None:
