@@ -263,13 +263,16 @@ def float_in_range(number: float, oid: int, source: object) -> float:
     Raises:
         SqlError: 22003, it is beyond the type's largest number, or nearer to zero than its smallest.
     """
-    text, found = str(source), number
+    found = number
     if oid == FLOAT4:
         try:
             found = float_of_32_bits(number)
         except OverflowError:
             found = math.inf
-    if (found == 0.0 and SIGNIFICANT.match(text)) or (math.isinf(found) and "inf" not in text.lower()):
+    if found and math.isfinite(found):
+        return found
+    text = str(source)
+    if SIGNIFICANT.match(text) if found == 0.0 else math.isinf(found) and "inf" not in text.lower():
         raise SqlError("22003", f'"{text[:60]}" is out of range for type {"real" if oid == FLOAT4 else "double precision"}')
     return found
 
