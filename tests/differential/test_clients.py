@@ -96,6 +96,7 @@ async def with_asyncpg(database: Database, statements: Sequence[Statement]) -> l
         port=[int(port) for port in str(parts["port"]).split(",")],
         database=parts["dbname"],
         user=parts["user"],
+        target_session_attrs="read-write",
     )
     answers: list[Any] = []
     try:

@@ -121,10 +121,11 @@ class Logs(ReadableLogs):
             LogExists: the name is in use. ArgumentError: it is no valid name, a setting, the first offset or the epoch is out of its
             bounds, the quorums contradict one another, or retention is configured for a log that is truncated behind snapshots.
         """
-        settings = altered_settings(LogSettings(), {} if settings is None else asdict(settings))
+        settings = LogSettings() if settings is None else settings
+        check_quorums(settings.ensemble_size, settings.write_quorum, settings.ack_quorum)
+        settings = altered_settings(LogSettings(), asdict(settings))
         if not 0 <= check_offset(first_offset) <= OFFSET_MAX or type(epoch) is not int or epoch < 0:
             raise ArgumentError(f"a log cannot begin at offset {first_offset} after epoch {epoch!r}: offsets are from 0 to {OFFSET_MAX}")
-        check_quorums(settings.ensemble_size, settings.write_quorum, settings.ack_quorum)
         check_text("the name of the log's purpose", purpose.name)
         check_retention(name, settings, purpose)
         self._check_key(name, key_id)
