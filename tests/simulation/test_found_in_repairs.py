@@ -102,3 +102,11 @@ def test_a_bookie_that_a_writer_left_without_confirmed_entries_gets_them() -> No
     result = run_seed(9, repairs_of(9))
     assert result.ok, str(result)
     assert result.counts["repair.left_short"]
+
+
+def test_a_decommission_does_not_wait_for_its_own_lock() -> None:
+    """The metadata did not answer while it released the lock of a ledger. It then waited for that lock as long as its session lived, and
+    nobody else repaired the ledger (seeds 1189 and 2019)."""
+    result = run_seed(2019)
+    assert result.ok, str(result)
+    assert result.struck["metadata_unreachable"]

@@ -60,6 +60,10 @@ class HedgedReads:
         if self.order.has_distances:
             self._sent[self.order.distance(bookie_id)].inc()
 
+    def is_silent(self, waited_s: float) -> bool:
+        """Whether a bookie that has not answered for `waited_s` seconds is slow. Then a read of it needs no timer any more."""
+        return waited_s + TIMER_ERROR_S >= self.limit_s
+
     def is_due(self, bookie_id: str, waited_s: float, *, has_other: bool) -> bool:
         """Whether another replica is to be read as well; then this counts as done.
 
@@ -68,7 +72,7 @@ class HedgedReads:
             has_other: a replica is left that was not read from.
         """
         now = self._now()
-        if waited_s + TIMER_ERROR_S >= self.limit_s:
+        if self.is_silent(waited_s):
             self.note_silence(bookie_id, now)
             if has_other:
                 self.budget.spend()

@@ -219,66 +219,45 @@ class UnderreplicationManager:
 
         A call that is cancelled or fails leaves no lock behind, unless the metadata store fails as well.
         """
-        await self._prepare()
-        await self._undo_left()
-        if ledger_id in self._claimed:
-            return None
-        self._claimed.add(ledger_id)
-        kept = False
-        try:
-            if await self.get(ledger_id) is not None:
-                lock = await self._lock_marked(ledger_id, worker)
-                kept = lock is not None
-                return lock
-            return None
-        finally:
-            if not kept:
-                self._claimed.discard(ledger_id)
+        return await self._lock(ledger_id, worker, marked=True)
 
     async def lock_unmarked(self, ledger_id: int, worker: str) -> ReplicationLock | None:
         """Lock a ledger that lacks no copies, so that no worker repairs it meanwhile; None if it is marked, or already locked.
 
         `release` releases it. Source: BookKeeper `acquireUnderreplicatedLedger`, which its garbage collection uses in this way.
         """
+        return await self._lock(ledger_id, worker, marked=False)
+
+    async def _lock(self, ledger_id: int, worker: str, *, marked: bool) -> ReplicationLock | None:
         await self._prepare()
         await self._undo_left()
-        if ledger_id in self._claimed or ledger_id in self._left:
+        if ledger_id in self._claimed or (ledger_id in self._left and not marked):
             return None
         self._claimed.add(ledger_id)
-        path, is_decided, kept = self._lock_path(ledger_id), False, False
+        lock: ReplicationLock | None = None
         try:
-            if not await self._create_lock(path, worker):
-                is_decided = True
-                return None
-            session_id = self._tree.session_id
-            # Read under the lock: a worker of this mark has not begun, and cannot.
-            if await self.get(ledger_id) is not None:
-                await self._delete_lock(path, session_id)
-                is_decided = True
-                return None
-            is_decided = kept = True
-            return ReplicationLock(UnderreplicatedLedger(ledger_id, (), None, ANY_VERSION), session_id)
+            if not marked or await self.get(ledger_id) is not None:
+                lock = await self._lock_claimed(ledger_id, worker, marked=marked)
+            return lock
         finally:
-            if is_decided:
-                self._left.pop(ledger_id, None)
-            else:
-                await shielded(self._undo(ledger_id))
-            if not kept:
+            if lock is None:
                 self._claimed.discard(ledger_id)
 
-    async def _lock_marked(self, ledger_id: int, worker: str) -> ReplicationLock | None:
+    async def _lock_claimed(self, ledger_id: int, worker: str, *, marked: bool) -> ReplicationLock | None:
         path, is_decided = self._lock_path(ledger_id), False
         try:
             if not await self._create_lock(path, worker):
                 is_decided = True
                 return None
             session_id = self._tree.session_id
-            # Read again under the lock: the ledger may have been repaired before.
+            # Read under the lock: the ledger may have been repaired before, and a worker of a later mark cannot begin.
             mark = await self.get(ledger_id)
-            if mark is None:
+            is_wanted = (mark is not None) == marked
+            if not is_wanted:
                 await self._delete_lock(path, session_id)
             is_decided = True
-            return None if mark is None else ReplicationLock(mark, session_id)
+            found = mark or UnderreplicatedLedger(ledger_id, (), None, ANY_VERSION)
+            return ReplicationLock(found, session_id) if is_wanted else None
         finally:
             if is_decided:
                 self._left.pop(ledger_id, None)
@@ -286,7 +265,7 @@ class UnderreplicationManager:
                 await shielded(self._undo(ledger_id))
 
     async def _undo(self, ledger_id: int) -> None:
-        """Delete the lock if it is this session's. If the metadata store does not answer, a later search does."""
+        """Delete the lock if it is this session's. If the metadata store does not answer, a later search, or `locks`, does."""
         path = self._lock_path(ledger_id)
         self._left[ledger_id] = None
         try:
@@ -353,7 +332,7 @@ class UnderreplicationManager:
         self._host.trace("metadata.replication_lock_lost", ledger=lock.mark.ledger_id)
 
     async def release(self, lock: ReplicationLock) -> None:
-        """Release the lock of a ledger that was not repaired. If that fails, a later search does it."""
+        """Release the lock of a ledger that was not repaired. If that fails, a later search, or `locks`, does it."""
         with self._ending(lock.mark.ledger_id):
             await self._delete_lock(self._lock_path(lock.mark.ledger_id), lock.session_id)
 
@@ -381,7 +360,9 @@ class UnderreplicationManager:
         return decode_lock(data)
 
     async def locks(self) -> frozenset[HeldLock]:
-        """The locks of all workers. One that a worker has released and made again is another one."""
+        """The locks of all workers. One that a worker has released and made again is another one; those that this object's users have left
+        behind are deleted first."""
+        await self._undo_left()
         found: list[HeldLock] = []
         for name in await self._names(self._locks):
             path, match = f"{self._locks}/{name}", _MARK.fullmatch(name)

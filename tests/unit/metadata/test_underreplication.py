@@ -488,8 +488,9 @@ def test_a_lock_that_could_not_be_deleted_is_found_by_the_next_search() -> None:
     run_limited(body())
 
 
-@pytest.mark.parametrize("end", ["release", "complete", "release unmarked"])
+@pytest.mark.parametrize("end", ["release", "complete", "release unmarked", "release and list"])
 def test_a_lock_whose_end_ran_out_of_attempts_is_deleted_by_the_next_search(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decommission that took no further lock, and so searched no more, waited for its own one (seeds 1189 and 2019)."""
     monkeypatch.setattr(retries, "FIRST_DELAY_S", 0.001)
     monkeypatch.setattr(retries, "LONGEST_DELAY_S", 0.001)
 
@@ -511,6 +512,8 @@ def test_a_lock_whose_end_ran_out_of_attempts_is_deleted_by_the_next_search(end:
         if end == "release unmarked":
             assert await ours.lock_any("ours") is None
             assert await theirs.locks() == frozenset()
+        elif end == "release and list":
+            assert await ours.locks() == frozenset()
         else:
             again = await ours.lock_any("ours")
             assert again is not None

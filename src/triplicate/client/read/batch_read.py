@@ -138,7 +138,7 @@ class BatchRead:
         waited_s = now - self._sent[bookie_id]
         if reads.is_due(bookie_id, waited_s, has_other=self.plan.has_untried):
             self._request_next()
-        elif waited_s < reads.limit_s:
+        elif not reads.is_silent(waited_s):
             self._hedge_later(reads.limit_s - waited_s)
 
     def _answered(self, bookie_id: str, response: BatchAnswer | None, error: BookieError | None) -> None:

@@ -375,7 +375,7 @@ class RangeRead:
                 assert following is not None
                 del self._on_the_way[entry_id]
                 self._request(entry_id, following, sent)
-            elif waited_s < reads.limit_s:
+            elif not reads.is_silent(waited_s):
                 due = min(due, sent.sent_at + reads.limit_s, now + delay_s if plan.has_untried else due)
         if due < float("inf") and self._hedge is None:
             self._hedge_at(max(due, now + LEAST_DELAY_S))

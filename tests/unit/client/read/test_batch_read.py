@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
 from tests.waiting import LIMIT_S, eventually
 from triplicate.client import Client, LedgerReader
+from triplicate.client.client_metrics import ClientMetrics
+from triplicate.client.connection.pool import ChannelPool
+from triplicate.client.context import ClientContext
+from triplicate.client.hedged_reads import HedgedReads
+from triplicate.client.read.batch_read import BatchRead
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError, NoSuchEntry, ReadFailed
-from triplicate.runtime import Metrics
+from triplicate.ledger import DigestType, EntryCodec
+from triplicate.runtime import Host, Metrics
 from triplicate.wire import BatchReadRequest, ReadRequest, Status
 
 
@@ -255,3 +264,46 @@ def test_every_entry_that_one_replica_has_is_read(seed: int, batch_read: bool) -
             assert batch
 
     run(main())
+
+
+class _Timers:
+    """A clock that stands still but for the times of its timers, and a connection without answers."""
+
+    def __init__(self, began: float) -> None:
+        self.now = began
+        self.waiting: list[tuple[float, Callable[[], None]]] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> SimpleNamespace:
+        timer = when, callback
+        self.waiting.append(timer)
+        return SimpleNamespace(cancel=lambda: self.waiting.remove(timer) if timer in self.waiting else None)
+
+    def fire(self) -> None:
+        self.waiting.sort(key=lambda timer: timer[0])
+        when, callback = self.waiting.pop(0)
+        self.now = max(self.now, when)
+        callback()
+
+
+@pytest.mark.parametrize("replicas", [["a"], ["a", "b"]])
+def test_a_bookie_that_is_silent_until_the_limit_needs_no_further_timer(replicas: list[str]) -> None:
+    """The rest of the time, computed from the time waited, could be too short for the clock: the timer came at the same moment for ever
+    (seed 1768)."""
+    chance = random.Random(1)
+    for _ in range(500):
+        clock = _Timers(chance.uniform(0.0, 100_000.0))
+        host = SimpleNamespace(clock=clock, trace=lambda kind, **facts: None)
+        pool = SimpleNamespace(wire="v2", is_closed=False, batch_channel=lambda bookie_id: SimpleNamespace(call=lambda *arguments: None))
+        settings = replace(QUICK, hedge_read_s=0.05)
+        reads = HedgedReads(cast("Host", host), settings, cast("ChannelPool", pool), ClientMetrics(Metrics()))
+        context = SimpleNamespace(host=host, pool=pool, reads=reads, settings=settings)
+        codec = EntryCodec(7, DigestType.CRC32C, b"p")
+        BatchRead(cast("ClientContext", context), codec, 0, 4, 1000, replicas, lambda read: None, lambda: True)
+        fired = 0
+        while clock.waiting:
+            clock.fire()
+            fired += 1
+            assert fired <= len(replicas), "the timer is set again at the moment at which it came"
