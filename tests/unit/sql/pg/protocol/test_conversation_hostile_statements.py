@@ -1,6 +1,6 @@
 """Statements that are made to take long: none holds the event loop, and what has a limit says so.
 
-Judged is the processor time of the loop's thread in each callback, which another process on the machine does not lengthen.
+Judged is the processor time of the loop's thread in each callback, at the speed that the machine has meanwhile.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processor_time import within
 from tests.unit.sql.pg.node_rig import ServedCluster, play_served
 from tests.unit.sql.pg.raw_client import RawClient, query
 
@@ -103,7 +104,7 @@ def test_no_statement_holds_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyP
             monkeypatch.setattr(asyncio.events.Handle, "_run", run_callback)
             gc.unfreeze()
         assert answers[-2:] == [expected, "Z I"]
-        assert max(longest) < CALLBACK_S
+        assert within(max(longest), CALLBACK_S), max(longest)
         assert (await client.send(query("select 1")))[-1] == "Z I"
         client.close()
 
