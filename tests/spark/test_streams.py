@@ -78,7 +78,7 @@ def _failing_source(marker: str) -> type:
     import os
 
     from triplicate.spark import TriplicateDataSource
-    from triplicate.spark.core.source_options import write_options
+    from triplicate.spark.core.log_options import write_options
     from triplicate.spark.logs.writing import StreamPublisher
 
     class Failing(StreamPublisher):

@@ -14,7 +14,7 @@ from triplicate.log import Logs, LogSettings
 from triplicate.spark.cluster import access
 from triplicate.spark.cluster.access import LogAccess
 from triplicate.spark.cluster.arrow import record_batches
-from triplicate.spark.core.source_options import WriteOptions
+from triplicate.spark.core.log_options import WriteOptions
 
 LOG = "events"
 SCHEMA = pa.schema([("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])

@@ -44,9 +44,10 @@ from triplicate.spark.cluster.versions import (
     arrow_schema,
     check_limits,
 )
-from triplicate.spark.core import source_options, source_schema
+from triplicate.spark.core import source_schema
+from triplicate.spark.core.change_options import ChangesOptions, changes_options
 from triplicate.spark.core.change_offsets import ChangesOffset, decode_offset
-from triplicate.spark.core.source_options import EARLIEST, LATEST, ChangesOptions
+from triplicate.spark.core.options import EARLIEST, LATEST
 from triplicate.spark.logs.streaming import LOOK_INTERVAL_S
 from triplicate.sql import fold
 
@@ -70,7 +71,7 @@ class ChangesDataSource(DataSource):
         return "triplicate-changes"
 
     def schema(self) -> str:
-        read = source_options.changes_options(dict(self.options))
+        read = changes_options(dict(self.options))
         table = database_tables.table_columns(read.metadata_uri, read.database, read.table)
         reserved = [name for name, _ in table.columns if name.lower() in (*CHANGE_COLUMNS, *OTHER_COLUMNS)]
         if reserved:
@@ -80,10 +81,10 @@ class ChangesDataSource(DataSource):
         )
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return ChangesReader(_Feed(source_options.changes_options(dict(self.options)), schema))
+        return ChangesReader(_Feed(changes_options(dict(self.options)), schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return ChangesStreamReader(_Feed(source_options.changes_options(dict(self.options), streaming=True), schema))
+        return ChangesStreamReader(_Feed(changes_options(dict(self.options), streaming=True), schema))
 
 
 class ChangesPart(InputPartition):

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from triplicate.log import PublisherState, PublishResult
 from triplicate.spark.cluster import access
-from triplicate.spark.core.source_options import WriteOptions
+from triplicate.spark.core.log_options import WriteOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,8 @@ from pyspark.sql.types import StructType
 
 from triplicate.spark.cluster import access
 from triplicate.spark.cluster.progress import ending_positions, report, starting_positions
-from triplicate.spark.core import source_options
+from triplicate.spark.core.log_options import LedgerReadOptions, LogReadOptions
+from triplicate.spark.core.options import EARLIEST, StartingPoint
 from triplicate.spark.logs.reading import LedgerPart, plan_log_parts, read_ledger_part, read_log_part
 
 if TYPE_CHECKING:
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 class LogBatchReader(DataSourceReader):
     """Reads logs from a start to an end that are fixed by the plan."""
 
-    def __init__(self, read: source_options.LogReadOptions, schema: StructType) -> None:
+    def __init__(self, read: LogReadOptions, schema: StructType) -> None:
         self._read = read
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
         read = self._read
         with access.logs(read.metadata_uri, read.ledger_password, read.keys_file) as logs:
-            point = read.starting or source_options.StartingPoint(source_options.EARLIEST, {})
+            point = read.starting or StartingPoint(EARLIEST, {})
             # Synced, so that records published before by another process are read even if this process's metadata server is behind.
             states = {log: logs.state(log, synced=True) for log in read.logs}
             starts, losses, states = logs.decide_synced(states, lambda states: starting_positions(read, point, states))
@@ -42,7 +43,7 @@ class LogBatchReader(DataSourceReader):
 class LedgerBatchReader(DataSourceReader):
     """Reads closed and open ledgers up to their last-add-confirmed."""
 
-    def __init__(self, read: source_options.LedgerReadOptions, schema: StructType) -> None:
+    def __init__(self, read: LedgerReadOptions, schema: StructType) -> None:
         self._read = read
         self._schema = schema
 

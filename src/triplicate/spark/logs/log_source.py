@@ -20,11 +20,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from triplicate.errors import ConfigError
-from triplicate.spark.core import source_options, source_schema, table_options
+from triplicate.spark.core import log_options, source_schema, table_options
 from triplicate.spark.core.column_checks import READABLE, READABLE_OF_LEDGERS, check_nullable, check_readable, check_writable, plain
+from triplicate.spark.core.options import LOGS
 
-SOURCE = source_options.LOGS
-READ_OPTIONS = (*source_options.LOG_OPTIONS, *source_options.LEDGER_OPTIONS)
+SOURCE = LOGS
+READ_OPTIONS = (*log_options.LOG_OPTIONS, *log_options.LEDGER_OPTIONS)
 
 
 class TriplicateDataSource(DataSource):
@@ -69,26 +70,26 @@ class TriplicateDataSource(DataSource):
 
         wanted = plain(schema)
         given = self._given(schema, READ_OPTIONS)
-        if source_options.reads_ledgers(given):
+        if log_options.reads_ledgers(given):
             check_readable(_columns(wanted), READABLE_OF_LEDGERS)
-            return LedgerBatchReader(source_options.ledger_read_options(given), wanted)
+            return LedgerBatchReader(log_options.ledger_read_options(given), wanted)
         check_nullable(wanted)
         check_readable(_columns(wanted), READABLE)
-        return LogBatchReader(source_options.log_read_options(given), wanted)
+        return LogBatchReader(log_options.log_read_options(given), wanted)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from triplicate.spark.logs.streaming import LogStreamReader
 
         wanted = plain(schema)
         given = self._given(schema, READ_OPTIONS)
-        if source_options.reads_ledgers(given):
+        if log_options.reads_ledgers(given):
             raise ConfigError("triplicate: ledgers are read in batches; a stream needs the option 'log'")
         check_nullable(wanted)
         check_readable(_columns(wanted), READABLE)
-        return LogStreamReader(source_options.log_read_options(given, streaming=True), wanted)
+        return LogStreamReader(log_options.log_read_options(given, streaming=True), wanted)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        write = source_options.write_options(self._given(schema, source_options.WRITE_OPTIONS))
+        write = log_options.write_options(self._given(schema, log_options.WRITE_OPTIONS))
         self._refuse(schema, overwrite)
         from triplicate.spark.logs.admission import DiscardedBatch, admit, warn_of_discarded
         from triplicate.spark.logs.writing import BatchPublisher
@@ -100,7 +101,7 @@ class TriplicateDataSource(DataSource):
         return BatchPublisher(write)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        write = source_options.write_options(self._given(schema, source_options.WRITE_OPTIONS), streaming=True)
+        write = log_options.write_options(self._given(schema, log_options.WRITE_OPTIONS), streaming=True)
         self._refuse(schema, overwrite)
         from triplicate.spark.logs.admission import admit
         from triplicate.spark.logs.writing import StreamPublisher
@@ -119,10 +120,10 @@ class TriplicateDataSource(DataSource):
 
 def _table_columns(given: Mapping[str, str]) -> Sequence[source_schema.Column]:
     """The columns that result from the options."""
-    if source_options.reads_ledgers(given):
-        source_options.ledger_read_options(given)
+    if log_options.reads_ledgers(given):
+        log_options.ledger_read_options(given)
         return source_schema.LEDGER_COLUMNS
-    read = source_options.log_read_options(given, streaming=None)
+    read = log_options.log_read_options(given, streaming=None)
     return source_schema.log_columns(include_headers=read.include_headers, include_metadata=read.include_metadata)
 
 

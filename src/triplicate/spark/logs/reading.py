@@ -18,7 +18,7 @@ from triplicate.spark.cluster.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange, 
 from triplicate.spark.cluster.packing import pack
 from triplicate.spark.cluster.progress import gaps, report
 from triplicate.spark.cluster.versions import arrow_schema
-from triplicate.spark.core.source_options import LedgerReadOptions, LogReadOptions
+from triplicate.spark.core.log_options import LedgerReadOptions, LogReadOptions
 
 
 class LogPart(InputPartition):

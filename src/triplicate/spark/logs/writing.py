@@ -21,7 +21,7 @@ from triplicate.errors import ConfigError, LedgerError, TriplicateError
 from triplicate.log import JoinResult, StagedLedger, StagingOrigin
 from triplicate.spark.cluster import access
 from triplicate.spark.cluster.arrow import entries_of
-from triplicate.spark.core.source_options import WriteOptions
+from triplicate.spark.core.log_options import WriteOptions
 from triplicate.spark.logs.admission import warn_of_discarded
 
 if TYPE_CHECKING:

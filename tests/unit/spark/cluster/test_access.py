@@ -16,7 +16,7 @@ from triplicate.log.store.head_store import HeadStore
 from triplicate.spark.cluster import access
 from triplicate.spark.cluster.access import LogAccess
 from triplicate.spark.cluster.progress import DataLoss, LogState
-from triplicate.spark.core.source_options import log_read_options
+from triplicate.spark.core.log_options import log_read_options
 from triplicate.spark.logs.batch_readers import LogBatchReader
 from triplicate.spark.logs.reading import plan_log_parts
 from triplicate.spark.logs.streaming import LogStreamReader

@@ -11,7 +11,7 @@ from tests.unit.spark.stand import LOG, Stand, stand
 from triplicate.errors import ConfigError, LogReplaced
 from triplicate.spark.cluster import versions
 from triplicate.spark.cluster.access import LogAccess
-from triplicate.spark.core.source_options import log_read_options
+from triplicate.spark.core.log_options import log_read_options
 from triplicate.spark.logs import streaming
 from triplicate.spark.logs.streaming import LogStreamReader
 

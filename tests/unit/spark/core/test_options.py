@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from triplicate.errors import ConfigError
-from triplicate.spark.core.source_options import changes_options, ledger_read_options, log_read_options, write_options
+from triplicate.spark.core.change_options import changes_options
+from triplicate.spark.core.log_options import ledger_read_options, log_read_options, write_options
 
 URI = {"metadataserviceuri": "sqlite:///m.db"}
 

@@ -1,0 +1,175 @@
+"""The options of the source for logs and ledgers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from triplicate.errors import ConfigError
+from triplicate.spark.core.options import EARLIEST, LATEST, LOGS, Options, StartingPoint
+
+RECORDS_PER_PARTITION = 250_000
+TARGET_LEDGER_BYTES = 16 * 1024 * 1024
+LEDGERS_LIMIT = 10_000
+"""Maximum number of ledgers in one read."""
+
+LOG_OPTIONS = (
+    "metadataServiceUri",
+    "log",
+    "subscribe",
+    "ledgerPassword",
+    "keysFile",
+    "startingOffsets",
+    "endingOffsets",
+    "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "recordsPerPartition",
+    "includeHeaders",
+    "includeMetadata",
+    "failOnDataLoss",
+)
+LEDGER_OPTIONS = ("metadataServiceUri", "ledgers", "ledgerPassword", "recordsPerPartition")
+WRITE_OPTIONS = ("metadataServiceUri", "log", "ledgerPassword", "keysFile", "txnAppId", "txnVersion", "targetLedgerBytes")
+@dataclass(frozen=True, slots=True)
+class LogReadOptions:
+    """Options of a read of logs. Offsets count records; an end is exclusive."""
+
+    metadata_uri: str
+    ledger_password: str
+    keys_file: str
+    logs: tuple[str, ...]
+    starting: StartingPoint | None
+    ending: StartingPoint | None
+    records_per_partition: int
+    max_offsets_per_trigger: int | None
+    max_bytes_per_trigger: int | None
+    include_headers: bool
+    include_metadata: bool
+    fail_on_data_loss: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerReadOptions:
+    """Options of a read of ledgers."""
+
+    metadata_uri: str
+    ledger_password: str
+    ledger_ids: tuple[int, ...]
+    entries_per_partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Options of a write to a log.
+
+    `application` and `version` name a batch job's write, so that running it again adds nothing; a streaming write uses the
+    query's id and the batch number if they are not given.
+    """
+
+    metadata_uri: str
+    ledger_password: str
+    log: str
+    application: str | None
+    version: int | None
+    target_ledger_bytes: int = TARGET_LEDGER_BYTES
+    keys_file: str = ""
+
+
+def reads_ledgers(given: Mapping[str, str]) -> bool:
+    """Whether the option `ledgers` requests ledgers instead of a log."""
+    return any(key.lower() == "ledgers" for key in given)
+
+
+def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False) -> LogReadOptions:
+    """Raises ConfigError. `streaming` is None while it is unknown whether the read is a stream."""
+    options = Options(LOGS, given, LOG_OPTIONS)
+    if options.text("log") is not None and options.text("subscribe") is not None:
+        raise ConfigError("triplicate: option 'log' names one log, 'subscribe' several, comma-separated; give one of the two")
+    named = options.text("log") or options.text("subscribe")
+    if named is None:
+        raise ConfigError("triplicate: one of the options 'log', 'subscribe' (several logs, comma-separated) or 'ledgers' is needed")
+    logs = tuple(dict.fromkeys(part.strip() for part in named.split(",") if part.strip()))
+    if not logs:
+        raise ConfigError(f"triplicate: option 'log' or 'subscribe' names no log: {named!r}")
+    ending = options.point("endingOffsets", logs)
+    if ending is not None and streaming:
+        raise ConfigError("triplicate: option 'endingOffsets' is for batch reads; a stream has no end")
+    if ending is not None and ending.word == EARLIEST:
+        raise ConfigError("triplicate: option 'endingOffsets' is latest or JSON; a read that ends at the earliest offset holds nothing")
+    starting = options.point("startingOffsets", logs)
+    if streaming is False:
+        _check_batch(starting, ending)
+    records_limit, bytes_limit = options.limit("maxOffsetsPerTrigger"), options.limit("maxBytesPerTrigger")
+    if records_limit is not None and bytes_limit is not None:
+        raise ConfigError("triplicate: give 'maxOffsetsPerTrigger' or 'maxBytesPerTrigger', not both: Spark knows one limit at a time")
+    return LogReadOptions(
+        metadata_uri=options.required("metadataServiceUri"),
+        ledger_password=options.text("ledgerPassword") or "",
+        keys_file=options.text("keysFile") or "",
+        logs=logs,
+        starting=starting,
+        ending=ending,
+        records_per_partition=options.limit("recordsPerPartition") or RECORDS_PER_PARTITION,
+        max_offsets_per_trigger=records_limit,
+        max_bytes_per_trigger=bytes_limit,
+        include_headers=options.boolean("includeHeaders", False),
+        include_metadata=options.boolean("includeMetadata", False),
+        fail_on_data_loss=options.boolean("failOnDataLoss", True),
+    )
+
+
+def _check_batch(starting: StartingPoint | None, ending: StartingPoint | None) -> None:
+    """Raises ConfigError: a batch read would begin at or after its end."""
+    if starting is None:
+        return
+    if starting.word == LATEST:
+        raise ConfigError(
+            "triplicate: option 'startingOffsets' is earliest or JSON in a batch read; one that begins at the end holds nothing"
+        )
+    for log, first in starting.offsets.items():
+        last = ending.offsets.get(log, first) if ending is not None else first
+        if first > last:
+            raise ConfigError(f"triplicate: log {log!r} would be read from {first} to {last}: 'startingOffsets' lies after 'endingOffsets'")
+
+
+def ledger_read_options(given: Mapping[str, str]) -> LedgerReadOptions:
+    """Raises ConfigError. `ledgers` is a comma-separated list of ids and of ranges as ``3-7``, both ends included."""
+    options = Options(LOGS, given, LEDGER_OPTIONS)
+    ids: dict[int, None] = {}
+    for part in options.required("ledgers").split(","):
+        first, dash, last = part.strip().partition("-")
+        try:
+            span = range(int(first), int(last) + 1) if dash else range(int(first), int(first) + 1)
+        except ValueError:
+            span = range(0)
+        if not span:
+            raise ConfigError(f"triplicate: option 'ledgers' is a list of ids and of rising ranges as 3-7, not {part.strip()!r}")
+        if len(ids) + len(span) > LEDGERS_LIMIT:
+            raise ConfigError(f"triplicate: option 'ledgers' names more than {LEDGERS_LIMIT} ledgers; read them in parts")
+        ids.update(dict.fromkeys(span))
+    return LedgerReadOptions(
+        metadata_uri=options.required("metadataServiceUri"),
+        ledger_password=options.text("ledgerPassword") or "",
+        ledger_ids=tuple(ids),
+        entries_per_partition=options.limit("recordsPerPartition") or RECORDS_PER_PARTITION,
+    )
+
+
+def write_options(given: Mapping[str, str], *, streaming: bool = False) -> WriteOptions:
+    """Raises ConfigError."""
+    options = Options(LOGS, given, WRITE_OPTIONS)
+    application, version = options.text("txnAppId"), options.integer("txnVersion", None)
+    if streaming and version is not None:
+        raise ConfigError("triplicate: a stream numbers its batches itself; drop option 'txnVersion'")
+    if not streaming and (application is None) != (version is None):
+        raise ConfigError("triplicate: options 'txnAppId' and 'txnVersion' (greater for each new batch) go together in a batch write")
+    target_bytes = options.integer("targetLedgerBytes", TARGET_LEDGER_BYTES)
+    return WriteOptions(
+        options.required("metadataServiceUri"),
+        options.text("ledgerPassword") or "",
+        options.required("log"),
+        application,
+        version,
+        target_bytes if target_bytes is not None else TARGET_LEDGER_BYTES,
+        options.text("keysFile") or "",
+    )

@@ -1,0 +1,110 @@
+"""Options of the data sources: parsed once, checked, and named in every error. Pure.
+
+Spark passes options as text with keys in lower case; the names here are in the users' spelling.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from triplicate.errors import ConfigError
+from triplicate.spark.core.table_options import NO_OPTIONS, NO_TABLES, is_created
+
+LOGS = "triplicate"
+"""The format name of the source for logs and ledgers."""
+EARLIEST = "earliest"
+LATEST = "latest"
+
+_SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
+"""Options that Spark passes to sources and sinks in addition to the user's."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartingPoint:
+    """The begin or end of a read: `word` is earliest or latest, or `offsets` has an offset for each log."""
+
+    word: str | None
+    offsets: Mapping[str, int]
+
+
+class Options:
+    """The options of one source, with the error for each kind of mistake.
+
+    Args:
+        source: the format's name, for messages.
+        given: the options from Spark, with keys in lower case.
+        known: every option of the source, in the users' spelling.
+    """
+
+    def __init__(self, source: str, given: Mapping[str, str], known: Sequence[str]) -> None:
+        self._source = source
+        self._given = {key.lower(): value for key, value in given.items()}
+        names = {name.lower(): name for name in known}
+        has_tables = source == LOGS
+        if not self._given.keys() - set(_SPARKS_OWN) or (is_created(source, given) and not has_tables):
+            raise ConfigError(f"{source}: {(NO_OPTIONS if has_tables else NO_TABLES).format(source=source)}")
+        for key in self._given:
+            if key == "path":
+                raise ConfigError(f"{source}: this source has no paths; use the options {', '.join(known)}")
+            if key not in names and key not in _SPARKS_OWN:
+                near = difflib.get_close_matches(key, names, 1)
+                hint = f"did you mean {names[near[0]]!r}?" if near else f"known are {', '.join(known)}"
+                raise ConfigError(f"{source}: unknown option {key!r}; {hint}")
+
+    def text(self, name: str) -> str | None:
+        value = self._given.get(name.lower())
+        return value.strip() or None if value is not None else None
+
+    def required(self, name: str) -> str:
+        value = self.text(name)
+        if value is None:
+            raise ConfigError(f'{self._source}: option {name!r} is missing; add .option("{name}", …)')
+        return value
+
+    def integer(self, name: str, default: int | None, *, low: int = 0) -> int | None:
+        value = self.text(name)
+        if value is None:
+            return default
+        try:
+            number = int(value)
+        except ValueError:
+            raise ConfigError(f"{self._source}: option {name!r} must be an integer, not {value!r}") from None
+        if number < low:
+            raise ConfigError(f"{self._source}: option {name!r} must be at least {low}, not {number}")
+        return number
+
+    def limit(self, name: str) -> int | None:
+        """An integer of at least 1, or None."""
+        return self.integer(name, None, low=1)
+
+    def boolean(self, name: str, default: bool) -> bool:
+        value = self.text(name)
+        if value is None:
+            return default
+        if value.lower() not in ("true", "false"):
+            raise ConfigError(f"{self._source}: option {name!r} must be true or false, not {value!r}")
+        return value.lower() == "true"
+
+    def point(self, name: str, logs: Sequence[str]) -> StartingPoint | None:
+        """Parse ``earliest``, ``latest`` or ``{"flights": 1234}`` with an offset for each log."""
+        value = self.text(name)
+        if value is None:
+            return None
+        if value.lower() in (EARLIEST, LATEST):
+            return StartingPoint(value.lower(), {})
+        try:
+            offsets = json.loads(value)
+        except ValueError:
+            offsets = None
+        if not isinstance(offsets, dict) or not all(type(offset) is int and 0 <= offset < 2**63 for offset in offsets.values()):
+            raise ConfigError(f'{self._source}: option {name!r} is earliest, latest or JSON as {{"log": 1234}}, not {value!r}')
+        unknown = [log for log in offsets if log not in logs]
+        if unknown:
+            raise ConfigError(f"{self._source}: option {name!r} names {', '.join(unknown)}, which is not read; read are {', '.join(logs)}")
+        missing = [log for log in logs if log not in offsets]
+        if missing:
+            raise ConfigError(f"{self._source}: option {name!r} gives no offset for {', '.join(missing)}")
+        return StartingPoint(None, offsets)
