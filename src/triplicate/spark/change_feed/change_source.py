@@ -45,8 +45,8 @@ from triplicate.spark.cluster.versions import (
     check_limits,
 )
 from triplicate.spark.core import source_schema
-from triplicate.spark.core.change_options import ChangesOptions, changes_options
 from triplicate.spark.core.change_offsets import ChangesOffset, decode_offset
+from triplicate.spark.core.change_options import ChangesOptions, changes_options
 from triplicate.spark.core.options import EARLIEST, LATEST
 from triplicate.spark.logs.streaming import LOOK_INTERVAL_S
 from triplicate.sql import fold

@@ -11,8 +11,8 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import ArgumentError, ConfigError, LogReplaced, OffsetGap, OffsetTruncated, TriplicateError
-from triplicate.spark.core.offsets import LogPosition, LogPositions
 from triplicate.spark.core.log_options import LogReadOptions
+from triplicate.spark.core.offsets import LogPosition, LogPositions
 from triplicate.spark.core.options import EARLIEST, StartingPoint
 
 ALLOW = "Set failOnDataLoss=false"

@@ -30,6 +30,8 @@ LOG_OPTIONS = (
 )
 LEDGER_OPTIONS = ("metadataServiceUri", "ledgers", "ledgerPassword", "recordsPerPartition")
 WRITE_OPTIONS = ("metadataServiceUri", "log", "ledgerPassword", "keysFile", "txnAppId", "txnVersion", "targetLedgerBytes")
+
+
 @dataclass(frozen=True, slots=True)
 class LogReadOptions:
     """Options of a read of logs. Offsets count records; an end is exclusive."""

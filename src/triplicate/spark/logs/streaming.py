@@ -30,8 +30,8 @@ from triplicate.spark.cluster.versions import (
     SupportsTriggerAvailableNow,
     check_limits,
 )
-from triplicate.spark.core.offsets import LogPosition, LogPositions, decode_positions, encode_positions, limited
 from triplicate.spark.core.log_options import LogReadOptions
+from triplicate.spark.core.offsets import LogPosition, LogPositions, decode_positions, encode_positions, limited
 from triplicate.spark.core.options import LATEST, LOGS, StartingPoint
 from triplicate.spark.logs.reading import plan_log_parts, read_log_part
 
