@@ -27,6 +27,7 @@ from triplicate.log.core.purposes import check_purpose, check_retention
 from triplicate.log.core.quorums import full_quorums, placeable_copies, quorums_for
 from triplicate.log.publishing import joining, publication, publishers
 from triplicate.log.publishing.joining import JoinResult
+from triplicate.log.publishing.own_batches import OwnBatches
 from triplicate.log.publishing.publication import PublishResult
 from triplicate.log.publishing.request_server import RequestServer
 from triplicate.log.publishing.staging import StagedLedger, StagingOrigin, StagingWriter
@@ -48,7 +49,7 @@ from triplicate.log.upkeep.repair import Examination
 from triplicate.log.upkeep.rewriter import Rewriter, RewriteResult
 from triplicate.log.writing.log_producer import LogProducer
 from triplicate.log.writing.log_writer import LogWriter
-from triplicate.log.writing.segment_transitions import SegmentTransitions, take_over
+from triplicate.log.writing.segment_transitions import PublishSource, SegmentTransitions, take_over
 
 TIDIED_LEAST = 64
 """A publish lets retention remove this number of segments, or twice as many as it published if that is more. It does not wait for a
@@ -244,8 +245,12 @@ class Logs(ReadableLogs):
         self.client.host.trace("log.taken_over", log=name, epoch=head.epoch, owner=me.name, ledger=ledger.ledger_id, first=head.closed_end)
         metrics = LogMetrics(self._metrics, name)
         metrics.take_overs.inc()
-        requests = RequestServer(self.client, self._store, self.settings, name, log_id) if publication.serves_publishers(head) else None
-        transitions = SegmentTransitions(name, self.client, self._store, self.settings, head, requests, self._encryption, taken.producers)
+        source: PublishSource
+        if publication.serves_publishers(head):
+            source = RequestServer(self.client, self._store, self.settings, name, log_id)
+        else:
+            source = OwnBatches(self.client, self._store, self.settings, self._encryption, name, head.epoch)
+        transitions = SegmentTransitions(name, self.client, self._store, self.settings, head, source, self._encryption, taken.producers)
         return await LogWriter.open(transitions, self.settings, metrics, head, me, ledger)
 
     async def truncate(self, name: str, offset: int) -> int:

@@ -6,17 +6,18 @@ decides: its transaction checks the request, the ledgers and the publisher's las
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterable, Awaitable, Callable
 from dataclasses import dataclass
 
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.errors import ArgumentError, LedgerError, LogError, NoSuchLog, SessionExpired, TriplicateError
+from triplicate.errors import ArgumentError, LedgerError, LogError, NoSuchLog, SessionExpired, TriplicateError, UsageError
 from triplicate.log.core.head import LogSegment
 from triplicate.log.publishing.publication import MARKS_BYTES_MAXIMUM, Publication, cost_of
 from triplicate.log.publishing.request_queue import QueuedRequest, RequestQueue
 from triplicate.log.publishing.staging import StagedLedger
 from triplicate.log.store.head_store import HeadStore, StoredHead
 from triplicate.log.store.ledger_ports import LedgerClient
+from triplicate.log.writing.segment_transitions import ListedEntry
 from triplicate.metadata import DeleteNode, TreeOperation
 from triplicate.runtime import sleep
 
@@ -138,6 +139,13 @@ class RequestServer:
         if segments:
             self._client.host.trace("log.admitted", log=self._name, ledgers=len(segments))
         return segments, operations
+
+    async def append(self, entries: AsyncIterable[ListedEntry]) -> range:
+        """Raises UsageError: the writer of a log with publishers has no batches of its own."""
+        raise UsageError(f"log {self._name!r} has publishers: publish a batch that is to be listed as a whole")
+
+    def end(self, error: BaseException) -> None:
+        """The writer has ended. Publishers wait for the next one."""
 
     def discard_ready(self) -> bool:
         """Serve nothing at the next roll, because a ledger of a request is gone. Returns whether anything was ready."""

@@ -88,7 +88,7 @@ class LogWriter(WriterState):
         self.owner = owner
         self.start_offset = machine.next_offset
         """Offset of the first record that this writer writes."""
-        super().__init__(machine)
+        super().__init__(machine, transitions.publish_source)
         self._transitions = transitions
         self._clock = transitions.client.host.clock
         self._settings = settings
@@ -129,7 +129,7 @@ class LogWriter(WriterState):
         try:
             await writer._open_segment()
             writer._scope.spawn(transitions.renew_ownership(owner), name="owner")
-            writer._scope.spawn(transitions.follow_requests(writer._roller.roll), name="requests")
+            writer._scope.spawn(transitions.publish_source.follow(writer._roller.roll), name="requests")
             await transitions.tidy()
         except LOST as error:
             await writer.abandon()
@@ -464,10 +464,10 @@ class LogWriter(WriterState):
 
     def _stop(self, command: StopWriter[Waiter]) -> None:
         error = command.error
-        if isinstance(error, LogFenced):
-            self._metrics.fenced.inc()
+        self._metrics.fenced.inc(isinstance(error, LogFenced))
         self._transitions.client.host.trace("log.writer_failed", log=self.name, epoch=self.epoch, error=repr(error))
         self._stop_timers()
+        self._transitions.publish_source.end(error)
         for entry in command.entries:
             if entry.waiter is not None:
                 fail(entry.waiter, error)

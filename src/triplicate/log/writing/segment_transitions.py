@@ -9,7 +9,7 @@ otherwise a take-over that cannot continue would end a writer that can.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -169,8 +169,14 @@ def _lists(current: Head, changed: Head) -> bool:
     return current.owner == changed.owner and ledger_id == (None if current.open is None else current.open.ledger_id)
 
 
+ListedEntry = tuple[bytes, Sequence[bytes]]
+"""Preamble and records of an entry that is listed with others, all or none."""
+
+
 class PublishSource(Protocol):
-    """The source of the segments that a writer lists at its rolls for publishers."""
+    """The source of the segments that a writer lists at its rolls beside its own."""
+
+    async def append(self, entries: AsyncIterable[ListedEntry], /) -> range: ...
 
     async def follow(self, roll: Callable[[], Awaitable[None]], /) -> None: ...
 
@@ -178,12 +184,14 @@ class PublishSource(Protocol):
 
     def discard_ready(self) -> bool: ...
 
+    def end(self, error: BaseException, /) -> None: ...
+
 
 class SegmentTransitions:
     """The transitions of one writer: everything that changes its log's head.
 
     Args:
-        publications: None where the writer lists nothing for publishers.
+        publications: the ledgers that it lists at its rolls beside its own.
         encryption: the keys of this process.
         producers: what was durable at the take-over; None: the log has no producers.
     """
@@ -195,7 +203,7 @@ class SegmentTransitions:
         store: HeadStore,
         settings: LogClientSettings,
         head: Head,
-        publications: PublishSource | None,
+        publications: PublishSource,
         encryption: LogEncryption,
         producers: Sequence[ProducerState] | None,
     ) -> None:
@@ -204,7 +212,7 @@ class SegmentTransitions:
         self._key_id = head.key_id
         """The key that the head demanded when it was read last."""
         self._encryptor: LedgerEncryptor | None = None
-        self._publish_source = publications
+        self.publish_source = publications
         self.client = client
         self.log_id = head.log_id
         self._store = store
@@ -389,7 +397,7 @@ class SegmentTransitions:
             if opened is None:
                 change = head_changes.roll(head, closing, None, self._store.token(), self._store.limits)
                 return change, self._counted(closing.end_offset)
-            published, extra = await self._collect_published(stored, closing.end_offset)
+            published, extra = await self.publish_source.admit(stored, closing.end_offset)
             following = replace(opened, first_offset=closing.end_offset + sum(segment.records for segment in published))
             if head.settings != self.settings:
                 made = opened.reduced if opened.reduced is not None else full_quorums(self.settings)
@@ -402,24 +410,12 @@ class SegmentTransitions:
         try:
             stored = await self._store.change(self.name, decide, log_id=self.log_id)
         except LedgerVanished:
-            if self._publish_source is None or not self._publish_source.discard_ready():
+            if not self.publish_source.discard_ready():
                 raise
             stored = await self._store.change(self.name, decide, log_id=self.log_id)
         if stored.head.settings != self.settings:
             await self._adopt(stored.head.settings)
         return stored.head.open
-
-    async def _collect_published(self, stored: StoredHead, first_offset: int) -> tuple[Sequence[LogSegment], Sequence[TreeOperation]]:
-        return ((), ()) if self._publish_source is None else await self._publish_source.admit(stored, first_offset)
-
-    async def follow_requests(self, roll: Callable[[], Awaitable[None]]) -> None:
-        """Serve publish requests until the log is deleted or the session ends.
-
-        Args:
-            roll: starts a roll of the writer, and returns when the next segment is open.
-        """
-        if self._publish_source is not None:
-            await self._publish_source.follow(roll)
 
     async def raise_lost(self, segment: LogSegment, error: TriplicateError) -> None:
         """Raise NoSuchLedger if the log still lists a segment as open whose ledger is gone. Return for every other error."""

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterable
 
 from triplicate.log.core.writer_machine import WriterMachine
 from triplicate.log.writing.entry_builder import EntryBuilder
+from triplicate.log.writing.segment_transitions import ListedEntry, PublishSource
 
 Waiter = asyncio.Future[range] | None
 
 
 class WriterState:
-    """The properties of `LogWriter`."""
+    """The properties of `LogWriter`, and what it does beside its open segment."""
 
-    def __init__(self, machine: WriterMachine[Waiter]) -> None:
+    def __init__(self, machine: WriterMachine[Waiter], source: PublishSource) -> None:
         self._machine = machine
+        self._source = source
         self._builder: EntryBuilder | None = None
         """The records that wait to become an entry."""
+
+    async def append_listed(self, entries: AsyncIterable[ListedEntry]) -> range:
+        """Append any number of entries, all or none: readers see none of them, or all. One call at a time. Returns the records' offsets.
+
+        They are written to a ledger of their own, which becomes a segment of the log at a roll.
+
+        Raises:
+            UsageError: others publish to this log. NotEnoughBookies, RecordTooLarge, errors of `entries` and of the ledger: nothing was
+            appended. LogFenced, OutcomeUnknown.
+        """
+        return await self._source.append(entries)
 
     @property
     def next_offset(self) -> int:
