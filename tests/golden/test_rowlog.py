@@ -20,7 +20,16 @@ from triplicate.sql import (
     decode_header,
     decode_transaction,
 )
-from triplicate.sql.core.records import TableDictionary, encode_header, encode_transaction
+from triplicate.sql.core.records import (
+    EncodedOperations,
+    TableDictionary,
+    TransactionPart,
+    decode_operations,
+    encode_header,
+    encode_operations,
+    encode_record,
+    encode_transaction,
+)
 
 FOLDER = Path(__file__).with_name("rowlog")
 SAMPLES = {"batch.json": 0, "batch-with-time.json": 1_764_000_000_123}
@@ -80,6 +89,22 @@ def test_the_same_batch_is_written_to_the_same_bytes(name: str) -> None:
     dictionary = TableDictionary()
     assert [encode_transaction(one, dictionary).hex() for one in transactions] == sample["records"]
     assert encode_header(header).hex() == sample["preamble"]
+
+
+def part() -> tuple[Transaction, EncodedOperations, TableDictionary]:
+    """Contents of the sample of a transaction in parts: the second of three."""
+    dictionary = TableDictionary()
+    operations = [RowRun(FLIGHTS, RowKind.INSERT, 2, rowids=(8, 9), new=((8, 9), ("UA", "ÅÄ"), (1.5, None)))]
+    return Transaction(4, part=TransactionPart(2, 3, 70_000)), encode_operations(operations, dictionary), dictionary
+
+
+def test_a_part_of_a_transaction_is_read_as_it_was_written_and_written_as_it_is() -> None:
+    sample = json.loads((FOLDER / "part.json").read_text())
+    transaction, operations, dictionary = part()
+    assert encode_record(transaction, [operations]).hex() == sample["record"]
+    found = decode_transaction(bytes.fromhex(sample["record"]), dictionary.shapes)
+    assert (found.number, found.part) == (4, (2, 3, 70_000))
+    assert [_plain(one) for one in found.operations] == [_plain(one) for one in decode_operations(operations, dictionary.shapes)]
 
 
 def _plain(operation: object) -> object:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from triplicate.sql.core.batch_builder import BatchBuilder, BatchFit
-from triplicate.sql.core.records import Transaction, encode_results, encode_transaction
+from triplicate.sql.core.records import Transaction, encode_transaction
+from triplicate.sql.core.statement_results import encode_results
 
 TESTS = ["tests/unit/sql/engine/test_leadership.py::test_a_result_that_cannot_be_encoded_undoes_its_statement_only"]
 

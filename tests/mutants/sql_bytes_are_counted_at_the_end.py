@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.core.encoded_size import ByteCount
+from triplicate.sql.executor.spooled_changes import SpooledChanges
 
 TESTS = [
-    "tests/unit/sql/core/test_encoded_size.py::test_a_statement_that_changes_too_much_stops_long_before_its_end",
-    "tests/unit/sql/core/test_encoded_size.py::test_many_small_rows_count_as_well",
+    "tests/unit/sql/executor/test_writer_connection_large_transactions.py::test_a_statement_beyond_the_limit_stops_long_before_its_end",
+    "tests/unit/sql/executor/test_writer_connection_large_transactions.py::test_a_call_of_many_rows_stops_at_the_limit_of_a_transaction",
 ]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def never(self: ByteCount, count: int) -> bool:
-        return False
-
-    patch(ByteCount, "exceeds", never)
+    patch(SpooledChanges, "_refusal", lambda self, size, end: None)

@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.batch_builder import DEFAULT_TRANSACTION_BYTES
 from triplicate.sql.core.interface import Prepared, StatementKind
 from triplicate.sql.executor.authorizer import Authorizer
 from triplicate.sql.executor.interrupts import TransactionLost
@@ -49,15 +50,23 @@ alter table d set (change_images = full)
 class Pair:
     """A leader's file and a follower's, and the batches between them."""
 
-    def __init__(self, folder: Path, wall_us: Callable[[], int] = lambda: 0, limits: RequestLimits | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        wall_us: Callable[[], int] = lambda: 0,
+        limits: RequestLimits | None = None,
+        max_bytes: int = DEFAULT_TRANSACTION_BYTES,
+    ) -> None:
         self.paths = [str(folder / "leader.db"), str(folder / "follower.db")]
         for path in self.paths:
             open_store(path, b"d" * 16)
-        self.writer = WriterConnection(self.paths[0], TransactionIds(1), wall_us=wall_us, request_limits=limits)
+        self.writer = WriterConnection(self.paths[0], TransactionIds(1), wall_us=wall_us, request_limits=limits, max_bytes=max_bytes)
         self.reader = open_reader(self.paths[0], TransactionContext().register)
         self.gate = Authorizer(self.reader)
         self.follower = open_applier_connection(self.paths[1])
         self.applier = Applier(self.follower)
+        self.parts = 0
+        """Records that were a part of a transaction."""
 
     def close(self) -> None:
         self.writer.close()
@@ -67,8 +76,13 @@ class Pair:
     def send(self, pending: PendingBatch) -> None:
         """Batches that the log would carry from leader to follower."""
         start = self.writer.position
-        self.writer.commit(pending, start + len(pending.records))
-        if pending.records:
+        parts = None if pending.parts is None else [pending.parts.read(index) for index in range(pending.count)]
+        self.writer.commit(pending, start + pending.count)
+        if parts is not None:
+            self.parts += len(parts)
+            for index, (preamble, records) in enumerate(parts):
+                self.deliver(LogBatch(start + index, records, preamble, 1))
+        elif pending.records:
             self.deliver(LogBatch(start, pending.records, pending.preamble, 1))
 
     def deliver(self, batch: LogBatch) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from tests.examples import examples
 from tests.property import rowlog_workload as workload
+from triplicate.sql.core import batch_builder
+from triplicate.sql.executor import change_capture, staged_parts
 from triplicate.sql.storage.applier import LogBatch, follow
 
 
@@ -77,3 +79,58 @@ def test_a_follower_that_applies_several_batches_at_once_holds_the_same(schema_c
         folder = tmp_path / str(seed)
         folder.mkdir()
         assert _run(folder, seed, 40, schema_changes=schema_changes, grouped=True) > 20
+
+
+class InterruptedPair(workload.Pair):
+    """A pair whose follower is interrupted between the parts of a transaction, and reads them again from its position.
+
+    Args:
+        chance: decides when.
+    """
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        super().__init__(folder)
+        self._chance = chance
+        self._since: list[LogBatch] = []
+        """Batches since the follower's position."""
+
+    def deliver(self, batch: LogBatch) -> None:
+        self._since.append(batch)
+        follow(self.applier, [batch])
+        if self.applier.position < batch.first_offset + len(batch.records):
+            if self._chance.random() < 0.3:
+                self.applier.rollback()
+                follow(self.applier, self._since)
+            elif self._chance.random() < 0.3:
+                follow(self.applier, self._since)  # The reader begins again, the applier does not.
+            return
+        self._since.clear()
+
+
+@pytest.mark.parametrize("schema_changes", [False, True], ids=["rows", "schema"])
+def test_a_follower_of_transactions_in_parts_holds_the_same(schema_changes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces end within statements and between savepoints, parts within transactions, and followers are interrupted between parts."""
+    monkeypatch.setattr(change_capture, "PIECE_BYTES", 250)
+    monkeypatch.setattr(staged_parts, "PART_BYTES", 300)
+    parts = 0
+    for seed in range(200, 200 + examples(12)):
+        monkeypatch.setattr(
+            batch_builder, "MAX_ENTRY_BYTES", batch_builder.ENTRY_MARGIN_BYTES + random.Random(seed).choice((200, 900, 3000))
+        )
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        chance = random.Random(seed)
+        pair = InterruptedPair(folder, random.Random(seed))
+        try:
+            pair.script(workload.SCHEMA)
+            for _ in range(40):
+                if schema_changes or chance.random() < 0.6:
+                    workload.transaction(pair, chance, schema_changes=schema_changes)
+                else:
+                    workload.group(pair, chance)
+            parts += pair.parts
+        finally:
+            pair.close()
+        leader, follower = (workload.contents(path) for path in pair.paths)
+        assert {name for name in leader if leader[name] != follower.get(name)} == set(), seed
+    assert parts > 100

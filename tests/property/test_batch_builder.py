@@ -16,13 +16,13 @@ from triplicate.sql.core.records import (
     RowChange,
     RowKind,
     RowRun,
-    StatementResult,
     Transaction,
     decode_header,
     decode_transaction,
     encoded_columns,
     row_operation,
 )
+from triplicate.sql.core.statement_results import StatementResult
 from triplicate.sql.core.table_shape import TableShape
 
 MAX_BYTES, AIM_BYTES, MARGIN_BYTES = 4096, 1024, 64

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.records import StatementResult
+from triplicate.sql.core.statement_results import StatementResult
 from triplicate.sql.core.transaction_block import TransactionBlock, TransactionStatus
 
 IDLE, ACTIVE, FAILED = TransactionStatus.IDLE, TransactionStatus.ACTIVE, TransactionStatus.FAILED

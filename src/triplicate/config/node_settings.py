@@ -135,6 +135,13 @@ class NodeSettings:
     transaction_limit_s: float = setting(
         60.0, "Maximum duration of a writing transaction. A longer one is ended.", unit="seconds", low=0.01, high=3600
     )
+    transaction_bytes: int = setting(
+        1024**3,
+        "Maximum size of a transaction's changes in the log. Those of a large one are spooled to temporary files while it runs.",
+        unit="bytes",
+        low=64 * 1024,
+        high=64 * 1024**3,
+    )
     clock_rate_error: float = setting(
         0.01,
         "Maximum relative error of the rate of a node's clock. A new leader waits longer than the lease of the database by this share.",

@@ -16,7 +16,6 @@ from triplicate.sql.core.records import (
     RowRun,
     SchemaChange,
     SettingChange,
-    StatementResult,
     Transaction,
     decode_header,
     decode_transaction,
@@ -32,6 +31,7 @@ from triplicate.sql.core.schema_changes import (
     fold,
     table_change,
 )
+from triplicate.sql.core.statement_results import StatementResult
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.engine.in_process_session import InProcessSession, PreparedCache, StartedStatement
 from triplicate.sql.engine.session import SqlSession

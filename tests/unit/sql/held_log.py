@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,14 @@ class HeldLog:
         await self._acknowledged()
         self.acknowledged.add(index)
         return range(start, start + len(values))
+
+    async def append_listed(self, entries: AsyncIterable[tuple[bytes, Sequence[bytes]]]) -> range:
+        start = self.next_offset
+        async for preamble, records in entries:
+            self.sent_batches.append(LogBatch(self.next_offset, records, preamble, self.epoch))
+            self.next_offset += len(records)
+        await self._acknowledged()
+        return range(start, self.next_offset)
 
     async def noop(self) -> None:
         self.noops += 1

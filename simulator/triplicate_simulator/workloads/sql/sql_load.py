@@ -32,6 +32,7 @@ MOVE_LEADER, DRAIN_NODE = "move_leader", "drain_node"
 """Changes by an operator."""
 PLACEMENT_SHARE, COPIES, DRAIN_S = 0.4, (0, 2), (3.0, 6.0, 10.0)
 RECREATIONS = (0, 0, 1, 2)
+PIECE_BYTES = (0, 0, 300, 900)
 CROWD_SHARE, CROWD_SIZES = 0.75, (12, 24, 40)
 
 
@@ -87,6 +88,8 @@ class DatabaseLoad:
     """Interval at which one of the nodes sweeps the logs and merges small segments, which are merged at the age of `MERGE_AFTER_S`."""
     copies: int = later_field(0)
     """Copies of each database; 0: one on every node."""
+    piece_bytes: int = later_field(0)
+    """Size from which on a transaction is written in parts, and the size of a part; 0 for that of real nodes, which none reaches."""
     recreations: int = later_field(0)
     """Number of times that a further database is dropped and made again under its name."""
     placement_changes: tuple[tuple[str, float, float], ...] = field(default=(), repr=False)
@@ -136,7 +139,8 @@ def draw_load(rng: random.Random) -> DatabaseLoad:
     load = draw_crowd(random.Random(f"crowd of {load!r}"), load)
     load = draw_levels(random.Random(f"levels of {load!r}"), load)
     load = draw_placement(random.Random(f"placement of {load!r}"), load)
-    return replace(load, recreations=random.Random(f"recreations of {load!r}").choice(RECREATIONS))
+    load = replace(load, recreations=random.Random(f"recreations of {load!r}").choice(RECREATIONS))
+    return replace(load, piece_bytes=random.Random(f"pieces of {load!r}").choice(PIECE_BYTES))
 
 
 def draw_databases(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import weakref
 from collections.abc import Iterator
 from functools import partial
 from typing import ClassVar
@@ -14,6 +15,11 @@ from triplicate.client import Client
 from triplicate.config import NodeSettings
 from triplicate.log import LogClientSettings, LogSettings
 from triplicate.sql import LEASE_S, Placement, create_database, database_file
+from triplicate.sql.core import batch_builder
+from triplicate.sql.core.batch_builder import ENTRY_MARGIN_BYTES, MAX_ENTRY_BYTES
+from triplicate.sql.executor import change_capture, staged_parts
+from triplicate.sql.executor.spooled_changes import PIECE_BYTES
+from triplicate.sql.executor.staged_parts import PART_BYTES
 from triplicate_simulator.checkers.history import Checker
 from triplicate_simulator.checkers.level_rules import LEVEL_CHECKERS
 from triplicate_simulator.checkers.recreation_rules import DATABASE_RECREATION
@@ -85,11 +91,34 @@ BACKGROUND_WORK = {
     "peers_found_silent": "replica.peer_silent",
 }
 """Background work of nodes, and the fact that records it."""
-VISITED = {"further_groups": FURTHER_APPEND, "reads_interrupted": "sql.read_interrupted", "reads_in_threads": "sql.read_in_thread"}
+VISITED = {
+    "further_groups": FURTHER_APPEND,
+    "reads_interrupted": "sql.read_interrupted",
+    "reads_in_threads": "sql.read_in_thread",
+    "written_in_parts": "log.stage_own_batch",
+}
 """Counts of visits, and their fault points."""
 RARE_WORK = ("segments_merged", "ids_forgotten")
 """Work that a hundred seeds may not have: a merge needs many small segments that no snapshot removes, and a janitor; the id of a
 transaction is kept longer than most runs last."""
+
+
+class EntryLimits:
+    """Sizes with which even small transactions are written in parts, as long as this object lives. One run at a time."""
+
+    def __init__(self, piece_bytes: int) -> None:
+        sizes = (PIECE_BYTES, PART_BYTES, MAX_ENTRY_BYTES)
+        self._set(*((piece_bytes, piece_bytes, ENTRY_MARGIN_BYTES + piece_bytes) if piece_bytes else sizes))
+        self._end = weakref.finalize(self, self._set, *sizes)
+
+    @staticmethod
+    def _set(piece: int, part: int, entry: int) -> None:
+        for module, name, value in (
+            (change_capture, "PIECE_BYTES", piece),
+            (staged_parts, "PART_BYTES", part),
+            (batch_builder, "MAX_ENTRY_BYTES", entry),
+        ):
+            setattr(module, name, value)
 
 
 class SqlWorkload(Workload):
@@ -107,6 +136,7 @@ class SqlWorkload(Workload):
 
     def __init__(self, context: RunContext, load: DatabaseLoad) -> None:
         super().__init__(context, load)
+        self.limits = EntryLimits(load.piece_bytes)
         self.copies = CopyFolders()
         names = [f"node-{number + 1}" for number in range(load.nodes)]
         settings = node_settings(load), log_settings(load)

@@ -91,8 +91,10 @@ class WorkFile:
 
     def close(self) -> WorkFileState:
         """Close the file, with everything in it and nothing in files beside it; where it stands."""
-        connection = self._connection
+        connection, applier = self._connection, self._applier
         assert connection is not None, "the file is open"
+        assert applier is not None, "the file is open"
+        applier.rollback()  # A target between two parts of a transaction is the state before it.
         connection.pragma("synchronous", "full")
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         state = _copy_state(connection, read_state(connection))

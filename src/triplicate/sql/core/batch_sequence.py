@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triplicate.sql.core.records import BatchHeader
-from triplicate.sql.core.schema_versions import SchemaVersions
+from triplicate.sql.core.schema_versions import SchemaVersion, SchemaVersions
 from triplicate.sql.core.table_shape import TableShape
 
 
@@ -43,11 +43,14 @@ class BatchSequence:
 
     def header(self, schema: SchemaVersions, tables: tuple[TableShape, ...]) -> BatchHeader:
         """The header of the next batch."""
-        before, after = schema.committed, schema.current
+        return self.header_of_part(0, schema.committed, schema.current, tables)
+
+    def header_of_part(self, index: int, before: SchemaVersion, after: SchemaVersion, tables: tuple[TableShape, ...]) -> BatchHeader:
+        """The header of a batch that is sent together with the next one, `index` batches behind it."""
         return BatchHeader(
             self._database,
             self._epoch,
-            self.next_batch,
+            self.next_batch + index,
             before.number,
             after.number,
             before.digest,
@@ -57,10 +60,10 @@ class BatchSequence:
             self.forget_before_ms,
         )
 
-    def send(self, end: int) -> None:
-        """The next batch is at the log, where it ends at offset `end`."""
+    def send(self, end: int, batches: int = 1) -> None:
+        """The next batch, or the next ones, are at the log, where they end at offset `end`."""
         assert end > self.sent_position, "a batch has records"
-        self.next_batch += 1
+        self.next_batch += batches
         self.sent_position = end
 
     def commit(self) -> None:

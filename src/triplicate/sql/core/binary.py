@@ -60,3 +60,12 @@ def read_exactly(data: bytes, position: int, size: int) -> bytes:
     if len(part) != size:
         raise ValueError(f"{size} bytes expected at {position}, {len(part)} there")
     return part
+
+
+def read_count(data: bytes, position: int) -> tuple[int, int]:
+    """A number of rows. Raises ValueError."""
+    count, position = read_varint(data, position)
+    # Every row takes at least a byte, so a larger count is damage, and must not allocate memory.
+    if not 0 < count <= len(data):
+        raise ValueError(f"{count} rows in {len(data)} bytes")
+    return count, position

@@ -66,15 +66,19 @@ class CommittedChange:
 
 @dataclass(frozen=True, slots=True)
 class CommittedTransaction:
-    """One transaction, whole: with all of its changes that are wanted."""
+    """One transaction, with all of its changes that are wanted. A transaction of several MiB comes in parts, which follow each other, since
+    its changes need not fit into the memory."""
 
     position: int
-    """The position after it. A reader that begins there gets what follows."""
+    """The position after it, or after its part. A reader that begins there gets what follows."""
     committed_at_us: int
     """When its entry was written, µs since 1970, by the leader's clock."""
     transaction_id: int
     """As ``pg_current_xact_id()`` has shown it."""
     changes: tuple[CommittedChange, ...]
+    part: int = 1
+    parts: int = 1
+    """The number of its parts. It is complete with the part of this number."""
 
 
 class FeedEntry(NamedTuple):
@@ -119,13 +123,14 @@ def transactions_in(entry: FeedEntry, wants: Wants, *, wants_schema: bool) -> It
         changes, version = _changes_of(transaction, version, wants, wants_schema=wants_schema)
         if slot >= entry.begin and changes:
             number = transaction_id(header.epoch, transaction.number)
-            yield CommittedTransaction(entry.first_offset + slot + 1, entry.wall_time_us, number, tuple(changes))
+            position, part = entry.first_offset + slot + 1, transaction.part
+            yield CommittedTransaction(position, entry.wall_time_us, number, tuple(changes), part.number, part.of)
 
 
 def _changes_of(transaction: Transaction, version: int, wants: Wants, *, wants_schema: bool) -> tuple[list[CommittedChange], int]:
     """(the wanted changes, the version of the schema after the transaction)."""
     changes: list[CommittedChange] = []
-    seq = 0
+    seq = transaction.part.changes_before
     for operation in transaction.operations:
         if isinstance(operation, SchemaChange):
             version += 1

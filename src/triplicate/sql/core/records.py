@@ -6,15 +6,17 @@ transaction: its effects in their order, and a summary of its results. So a read
     header       'TB', version u8 (2), flags u8 (0), database 16 bytes, epoch u64, batch u64, schema version before and after u32,
                  schema digest before and after 16 bytes each, time u64, forget before u64 (both ms; not in version 1; all
                  little-endian), number of tables, tables (`table_shape.py`)
-    record       version u8, kind u8 (1 transaction), part, parts (1 of 1), number, request id, results, operations
+    record       version u8 (1), kind u8 (1 transaction), part u8, parts u8 (1 of 1), number, request id, results, operations
+                 version u8 (2), kind u8 (1 transaction), part, parts, changes of the parts before, number, request id, results, operations
     result       rows affected, flag u8 (0 no rows, 1 rows follow, 2 rows were too large to keep), [columns, rows, each column]
     operation    1 insert, 2 update, 3 delete: flags u8 (1 moved, 2 keys, 4 old), table, rows, [rowids], [new rowids if moved],
                  [key columns if keys], [stored columns new], [stored columns old if old]
                  8 schema: SQL text, digest of the schema afterwards 16 bytes
                  9 setting: name, one column of one value
 
-Numbers without a size are varints. Kinds 2 (snapshot pointer), 3 (check), 4 (lease) and 5 (abort of a transaction in parts) are
-reserved; a reader of this version refuses them by name.
+A transaction that is larger than an entry has several records, each in an entry of its own. They are neighbours, and the log has all of
+them or none. The last has the request id and the results. Numbers without a size are varints. Kinds 2 (snapshot pointer), 3 (check) and 4
+(lease) are reserved; a reader of this version refuses them by name.
 """
 
 from __future__ import annotations
@@ -27,23 +29,26 @@ from itertools import islice
 from typing import NamedTuple
 
 from triplicate.errors import FormatError
-from triplicate.sql.core.binary import read_exactly, read_text, read_varint, write_text, write_varint
+from triplicate.sql.core.binary import read_count, read_exactly, read_text, read_varint, write_text, write_varint
 from triplicate.sql.core.column_codec import Value, decode_column, decode_columns, decode_single_values, encode_column, encode_single_values
+from triplicate.sql.core.statement_results import StatementResult, encode_results, read_results
 from triplicate.sql.core.table_shape import TableShape, decode_tables, encode_table
 
 FORMAT_VERSION = 1
+PART_VERSION = 2
+"""The version of a record that is one of several of its transaction."""
 HEADER_VERSION = 2
 DIGEST_SIZE = 16
 _HEADER = struct.Struct("<2sBB16sQQII16s16s")
 _TIMES = struct.Struct("<QQ")
 _MAGIC = b"TB"
 _TRANSACTION = 1
-_KIND_NAMES = {2: "snapshot pointer", 3: "check", 4: "lease", 5: "abort"}
+_KIND_NAMES = {2: "snapshot pointer", 3: "check", 4: "lease"}
 _SCHEMA = 8
 _SETTING = 9
 _MOVED, _KEYS, _OLD = 1, 2, 4
-_NO_ROWS, _ROWS, _ROWS_DROPPED = 0, 1, 2
 _RECORD_START = bytes((FORMAT_VERSION, _TRANSACTION, 1, 1))
+_PART_START = bytes((PART_VERSION, _TRANSACTION))
 _NO_REQUEST = b"\0\0"
 """An empty request id and no results: most transactions have neither."""
 _ONE_OPERATION = _NO_REQUEST + b"\1"
@@ -106,24 +111,32 @@ class SettingChange:
 Operation = RowRun | SchemaChange | SettingChange
 
 
-@dataclass(frozen=True, slots=True)
-class StatementResult:
-    """The result of one statement of a transaction."""
+class TransactionPart(NamedTuple):
+    """The place of a record among those of its transaction."""
 
-    rows_affected: int
-    rows: tuple[tuple[Value, ...], ...] = ()
-    rows_dropped: bool = False
-    """The statement returned rows that were too large to keep."""
+    number: int
+    """From 1."""
+    of: int
+    changes_before: int
+    """The changes of rows and of the schema in the parts before it."""
+
+    @property
+    def is_last(self) -> bool:
+        return self.number == self.of
+
+
+WHOLE = TransactionPart(1, 1, 0)
 
 
 @dataclass(slots=True)
 class Transaction:
-    """One client transaction; `number` counts from 1 in each epoch."""
+    """One client transaction, or a part of one; `number` counts from 1 in each epoch."""
 
     number: int
     operations: list[Operation] = field(default_factory=list)
     request_id: str = ""
     results: tuple[StatementResult, ...] = ()
+    part: TransactionPart = WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,25 +224,63 @@ def decode_header(data: bytes) -> BatchHeader:
 
 def encode_transaction(transaction: Transaction, dictionary: TableDictionary) -> bytes:
     """One record. New tables are added to `dictionary`."""
-    out = bytearray(_RECORD_START)
+    return encode_record(transaction, [encode_operations(transaction.operations, dictionary)])
+
+
+class EncodedOperations(NamedTuple):
+    """Consecutive operations of a transaction, encoded with the tables of its batch."""
+
+    operations: int
+    changes: int
+    """Of rows and of the schema."""
+    data: bytes
+
+
+def encode_operations(operations: Sequence[Operation], dictionary: TableDictionary) -> EncodedOperations:
+    """Operations without the rest of a record. New tables are added to `dictionary`."""
+    out, changes = bytearray(), 0
+    for operation in operations:
+        if isinstance(operation, RowRun):
+            _encode_run(out, operation, dictionary.index(operation.table))
+            changes += operation.count
+        elif isinstance(operation, SchemaChange):
+            out.append(_SCHEMA)
+            write_text(out, operation.sql)
+            out += operation.digest_after
+            changes += 1
+        else:
+            out.append(_SETTING)
+            write_text(out, operation.name)
+            encode_column(out, (operation.value,))
+    return EncodedOperations(len(operations), changes, bytes(out))
+
+
+def decode_operations(encoded: EncodedOperations, tables: Sequence[TableShape]) -> list[Operation]:
+    """The operations that `encode_operations` has encoded."""
+    operations: list[Operation] = []
+    position = 0
+    for _ in range(encoded.operations):
+        operation, position = _decode_operation(encoded.data, position, tables)
+        operations.append(operation)
+    return operations
+
+
+def encode_record(transaction: Transaction, encoded: Sequence[EncodedOperations]) -> bytes:
+    """The record of a transaction, or of a part of one, whose operations are encoded: those that it has itself do not count."""
+    part = transaction.part
+    out = bytearray(_RECORD_START if part.of == 1 else _PART_START)
+    if part.of > 1:
+        for number in part:
+            write_varint(out, number)
     write_varint(out, transaction.number)
     if transaction.request_id or transaction.results:
         write_text(out, transaction.request_id)
         out += encode_results(transaction.results)
     else:
         out += _NO_REQUEST
-    write_varint(out, len(transaction.operations))
-    for operation in transaction.operations:
-        if isinstance(operation, RowRun):
-            _encode_run(out, operation, dictionary.index(operation.table))
-        elif isinstance(operation, SchemaChange):
-            out.append(_SCHEMA)
-            write_text(out, operation.sql)
-            out += operation.digest_after
-        else:
-            out.append(_SETTING)
-            write_text(out, operation.name)
-            encode_column(out, (operation.value,))
+    write_varint(out, sum(one.operations for one in encoded))
+    for one in encoded:
+        out += one.data
     return bytes(out)
 
 
@@ -255,21 +306,15 @@ def decode_transaction(record: bytes, tables: Sequence[TableShape]) -> Transacti
         FormatError: damaged, or of an unknown kind or version.
     """
     try:
-        version, kind, part, parts = record[0], record[1], record[2], record[3]
-        if version != FORMAT_VERSION:
-            raise ValueError(f"version {version}; this release knows version {FORMAT_VERSION}")
-        if kind != _TRANSACTION:
-            raise ValueError(f"kind {kind} ({_KIND_NAMES.get(kind, 'unknown')}), which this release does not read")
-        if part != 1 or parts != 1:
-            raise ValueError(f"part {part} of {parts}; this release reads transactions of one part")
-        number, position = read_varint(record, 4)
+        part, position = _read_start(record)
+        number, position = read_varint(record, position)
         request_id = ""
         results: tuple[StatementResult, ...] = ()
         if record.startswith(_NO_REQUEST, position):
             position += len(_NO_REQUEST)
         else:
             request_id, position = read_text(record, position)
-            results, position = _decode_results(record, position)
+            results, position = read_results(record, position)
         count, position = read_varint(record, position)
         operations: list[Operation] = []
         for _ in range(count):
@@ -279,15 +324,41 @@ def decode_transaction(record: bytes, tables: Sequence[TableShape]) -> Transacti
             raise ValueError(f"{len(record) - position} bytes too many")
     except (IndexError, ValueError, struct.error) as error:
         raise FormatError(f"a transaction's record cannot be read: {error}") from error
-    return Transaction(number, operations, request_id, results)
+    return Transaction(number, operations, request_id, results, part)
+
+
+def _read_start(record: bytes) -> tuple[TransactionPart, int]:
+    """The place of a record among those of its transaction, and where its number begins. Raises ValueError, IndexError."""
+    version, kind = record[0], record[1]
+    if version not in (FORMAT_VERSION, PART_VERSION):
+        raise ValueError(f"version {version}; this release knows versions up to {PART_VERSION}")
+    if kind != _TRANSACTION:
+        raise ValueError(f"kind {kind} ({_KIND_NAMES.get(kind, 'unknown')}), which this release does not read")
+    if version == FORMAT_VERSION:
+        number, of, before, position = record[2], record[3], 0, 4
+    else:
+        number, position = read_varint(record, 2)
+        of, position = read_varint(record, position)
+        before, position = read_varint(record, position)
+    if not 1 <= number <= of or (of == 1) != (version == FORMAT_VERSION):
+        raise ValueError(f"part {number} of {of} in a record of version {version}")
+    return TransactionPart(number, of, before), position
+
+
+def part_of(record: bytes) -> TransactionPart:
+    """The place of a record among those of its transaction. Raises FormatError as `decode_transaction`."""
+    if record.startswith(_RECORD_START):
+        return WHOLE
+    try:
+        return _read_start(record)[0]
+    except (IndexError, ValueError) as error:
+        raise FormatError(f"a transaction's record cannot be read: {error}") from error
 
 
 def transaction_number(record: bytes) -> int:
     """The number of the transaction in a record, without the rest. Raises FormatError as `decode_transaction`."""
     try:
-        if not record.startswith(_RECORD_START):
-            raise ValueError(f"it begins with {record[: len(_RECORD_START)].hex()}")
-        return read_varint(record, len(_RECORD_START))[0]
+        return read_varint(record, _read_start(record)[1])[0]
     except (IndexError, ValueError) as error:
         raise FormatError(f"a transaction's record cannot be read: {error}") from error
 
@@ -360,62 +431,10 @@ def _head_of_one_row(record: bytes, tables: Sequence[TableShape]) -> _OneRowHead
         return None
     flags = record[position + 1]
     index, position = read_varint(record, position + 2)
-    count, position = _read_count(record, position)
+    count, position = read_count(record, position)
     shape = tables[index]
     _width_of(shape, kind, flags)
     return _OneRowHead(record[begin:position], shape, kind, flags) if count == 1 else None
-
-
-def encode_results(results: Sequence[StatementResult]) -> bytes:
-    """The results alone, as they are stored with a request id."""
-    out = bytearray()
-    write_varint(out, len(results))
-    for result in results:
-        write_varint(out, result.rows_affected)
-        if result.rows_dropped:
-            out.append(_ROWS_DROPPED)
-        elif not result.rows:
-            out.append(_NO_ROWS)
-        else:
-            out.append(_ROWS)
-            write_varint(out, len(result.rows[0]))
-            write_varint(out, len(result.rows))
-            for column in zip(*result.rows, strict=True):
-                encode_column(out, column)
-    return bytes(out)
-
-
-def decode_results(data: bytes) -> tuple[StatementResult, ...]:
-    """Raises FormatError."""
-    try:
-        results, position = _decode_results(data, 0)
-        if position != len(data):
-            raise ValueError(f"{len(data) - position} bytes too many")
-    except (IndexError, ValueError, struct.error) as error:
-        raise FormatError(f"the results of a transaction cannot be read: {error}") from error
-    return results
-
-
-def _decode_results(data: bytes, position: int) -> tuple[tuple[StatementResult, ...], int]:
-    count, position = read_varint(data, position)
-    results = []
-    for _ in range(count):
-        affected, position = read_varint(data, position)
-        flag = data[position]
-        position += 1
-        if flag == _ROWS:
-            width, position = read_varint(data, position)
-            length, position = _read_count(data, position)
-            columns = []
-            for _ in range(width):
-                column, position = decode_column(data, position, length)
-                columns.append(column)
-            results.append(StatementResult(affected, tuple(zip(*columns, strict=True))))
-        elif flag in (_NO_ROWS, _ROWS_DROPPED):
-            results.append(StatementResult(affected, (), flag == _ROWS_DROPPED))
-        else:
-            raise ValueError(f"unknown flag {flag} of a result")
-    return tuple(results), position
 
 
 def row_operation(kind: RowKind, *, moved: bool, keys: bool, old: bool) -> bytes:
@@ -473,19 +492,11 @@ def _decode_operation(data: bytes, position: int, tables: Sequence[TableShape]) 
     return _decode_run(data, position, kind, tables)
 
 
-def _read_count(data: bytes, position: int) -> tuple[int, int]:
-    count, position = read_varint(data, position)
-    # Every row takes at least a byte, so a larger count is damage, and must not allocate memory.
-    if not 0 < count <= len(data):
-        raise ValueError(f"{count} rows in {len(data)} bytes")
-    return count, position
-
-
 def _decode_run(data: bytes, position: int, kind: RowKind, tables: Sequence[TableShape]) -> tuple[RowRun, int]:
     flags = data[position]
     index, position = read_varint(data, position + 1)
     shape = tables[index]
-    count, position = _read_count(data, position)
+    count, position = read_count(data, position)
     columns, position = decode_columns(data, position, _width_of(shape, kind, flags), count)
     return _run_of(shape, kind, flags, count, columns), position
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.records import StatementResult, encode_results
+from triplicate.sql.core.statement_results import StatementResult, encode_results
 
 KEPT_ROWS_BYTES = 64 * 1024
 """Upper bound on the encoded results of one request that are stored with their rows."""

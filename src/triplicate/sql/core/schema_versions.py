@@ -72,6 +72,10 @@ class SchemaVersions:
         """Open a savepoint at the present point."""
         self._savepoints.append(_Savepoint(name, self.point(changes)))
 
+    def marks(self) -> list[int]:
+        """The captured changes at each open savepoint."""
+        return [savepoint.point.changes for savepoint in self._savepoints]
+
     def release(self, level: int) -> None:
         """Forget the savepoint of this level and those within it; what they did stays."""
         del self._savepoints[level:]

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from enum import Enum
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.request_results import repeated_result
+from triplicate.sql.core.statement_results import StatementResult
 
 
 class TransactionStatus(Enum):

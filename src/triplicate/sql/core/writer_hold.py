@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.records import StatementResult
+from triplicate.sql.core.statement_results import StatementResult
 
 
 class Ending(Enum):

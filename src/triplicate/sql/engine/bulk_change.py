@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 
 from triplicate.sql.core.interface import TransactionStatus, Value
-from triplicate.sql.core.records import StatementResult
+from triplicate.sql.core.statement_results import StatementResult
 from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
 
 RunMany = Callable[[Iterable[Sequence[Value]], list[int]], Awaitable[None]]

@@ -11,7 +11,7 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
 from triplicate.runtime import TasklessFuture, Timer, fail, resolve
 from triplicate.sql.core.interface import Prepared, Row, Value
-from triplicate.sql.core.records import StatementResult
+from triplicate.sql.core.statement_results import StatementResult
 from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.writer_hold import Ending, EndRequest, WriterHold
 from triplicate.sql.engine.writer_thread import WriterThread

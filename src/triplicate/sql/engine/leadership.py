@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -34,7 +34,8 @@ from triplicate.runtime import (
     start_eagerly,
     timeout_at,
 )
-from triplicate.sql.core.commit_notices import CommitNotices, changed_tables
+from triplicate.sql.core.batch_builder import TransactionParts
+from triplicate.sql.core.commit_notices import CommitNotices
 from triplicate.sql.core.group_window import GroupWindow
 from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.transaction_numbers import transaction_id
@@ -43,10 +44,11 @@ from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.local_transaction import LocalTransaction
 from triplicate.sql.engine.log_appender import LogAppender
 from triplicate.sql.engine.writer_thread import WriterThread
+from triplicate.sql.executor.change_capture import LateChanges
 from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.statement_batches import AutocommitRequest, BatchRun, PendingBatch, StatementOutcome
 from triplicate.sql.executor.transaction_functions import TransactionIds
-from triplicate.sql.executor.writer_connection import LateChanges, WriterConnection
+from triplicate.sql.executor.writer_connection import WriterConnection
 
 DRAIN_END_S = 2.0
 """Time limit for the end of a transaction that a drain has ended."""
@@ -365,10 +367,10 @@ class Leadership:
                 return
         if self.writer.has_altered_schema or any(answer.runs_again for answer in run.answers):
             window.drain()
-        end = self.writer.sent_position + len(pending.records)
+        end = self.writer.sent_position + pending.count
         group = _StatementGroup(statements[: len(run.answers)], pending, end, began_s, self._clock.monotonic())
         window.send(group, len(group.statements), sum(map(len, pending.records)))
-        if not pending.records:
+        if not pending.count:
             start_eagerly(self._confirm_group(window, group), spawn)
             return
         try:
@@ -442,7 +444,7 @@ class Leadership:
         Raises:
             SqlError: the log refused the batch before sending it, or a batch without changes is not confirmed; it is rolled back.
         """
-        if not pending.records:
+        if not pending.count:
             await self._confirm_unchanged(pending)
             return
         sent_s = waits.now()
@@ -475,8 +477,15 @@ class Leadership:
     @fault_point("sql.append")
     async def _append(self, pending: PendingBatch) -> int:
         """Have the log acknowledge a batch; the offset after it."""
+        if pending.parts is not None:
+            return (await self._log.append_listed(self._parts(pending.parts))).stop
         offsets = await self._log.append_entry(pending.records, preamble=pending.preamble)
         return offsets.stop
+
+    async def _parts(self, parts: TransactionParts) -> AsyncIterator[tuple[bytes, list[bytes]]]:
+        """The entries of a transaction that is larger than one."""
+        for index in range(parts.count):
+            yield await self._transaction.read_part(parts, index)
 
     async def _confirm_unchanged(self, pending: PendingBatch) -> None:
         """Answers that change nothing are reads: they too must come from a node that leads."""
@@ -501,9 +510,9 @@ class Leadership:
         for pending in batches:
             self.ids.commit(pending.numbers)
         self.on_commit(self.writer.position, self.writer.schema_version)
-        if any(pending.records for pending in batches):
-            told = [one for pending in batches for one in pending.notifications]
-            self.notices.publish(self.writer.position, told, partial(changed_tables, [pending.preamble for pending in batches]))
+        if any(pending.count for pending in batches):
+            sent = [one for pending in batches for one in pending.notifications]
+            self.notices.publish(self.writer.position, sent, partial(_changed_tables, batches))
 
     async def _checkpoint(self) -> None:
         """Between two transactions, run the checkpoint that is due."""
@@ -580,3 +589,7 @@ class Leadership:
         except BaseException:
             held.resolve(self._not_leading() if number is None else self._unknown(number))
             raise
+
+
+def _changed_tables(batches: Sequence[PendingBatch]) -> list[str]:
+    return list(dict.fromkeys(name for pending in batches for name in pending.changed_tables()))

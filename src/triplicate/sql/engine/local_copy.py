@@ -165,7 +165,8 @@ class LocalCopy:
         Args:
             monotonic: a clock in seconds that never goes back. wall_us: µs since the epoch.
         """
-        if self._connection is not None:
+        if self._connection is not None and self._applier is not None:
+            self._applier.rollback()
             mark_epoch(self._connection, ids.epoch)
         self.close()
         limits = RequestLimits(
@@ -181,6 +182,7 @@ class LocalCopy:
             request_limits=limits,
             checkpointer=self._checkpointer,
             functions=self.setup,
+            max_bytes=settings.transaction_bytes,
         )
 
     def mark_diverged(self, reason: str) -> None:

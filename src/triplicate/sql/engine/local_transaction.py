@@ -8,6 +8,7 @@ from functools import partial
 
 from triplicate.errors import SqlError
 from triplicate.runtime import fault_point
+from triplicate.sql.core.batch_builder import TransactionParts
 from triplicate.sql.core.writer_hold import EndRequest
 from triplicate.sql.engine.writer_thread import WriterThread
 from triplicate.sql.executor.statement_batches import BatchRun, PendingBatch
@@ -75,6 +76,11 @@ class LocalTransaction:
             return self._thread.call(self._writer.finish, request.results, request.request_id)
         pending: PendingBatch = await self._thread.run(self._writer.finish, request.results, request.request_id)
         return pending
+
+    async def read_part(self, parts: TransactionParts, index: int) -> tuple[bytes, list[bytes]]:
+        """A part of a transaction that is larger than an entry. See `TransactionParts.read`."""
+        part: tuple[bytes, list[bytes]] = await self._thread.run(parts.read, index)
+        return part
 
     async def commit(self, pending: PendingBatch, end: int) -> None:
         """Make it visible. See `WriterConnection.commit`."""

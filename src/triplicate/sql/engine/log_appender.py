@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, Sequence
 from typing import Protocol
 
 
@@ -16,6 +16,8 @@ class LogAppender(Protocol):
     def next_offset(self) -> int: ...
 
     async def append_entry(self, values: Sequence[bytes], *, preamble: bytes | None = None) -> range: ...
+
+    async def append_listed(self, entries: AsyncIterable[tuple[bytes, Sequence[bytes]]]) -> range: ...
 
     async def noop(self) -> None: ...
 

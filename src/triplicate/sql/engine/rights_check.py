@@ -110,11 +110,11 @@ class RightsCheck:
         if held is not None:
             writer, run = held.writer, held.transaction.run
             if locks:
-                found = await run(writer.lock_rights_of, prepared.sql)
+                found = await run(writer.rights.of_lock, prepared.sql)
             elif prepared.tag == TRUNCATE:
-                found = await run(writer.truncation_rights_of, prepared.sql)
+                found = await run(writer.rights.of_truncation, prepared.sql)
             else:
-                found = await run(writer.rights_of, prepared.sql, prepared.kind)
+                found = await run(writer.rights.of, prepared.sql, prepared.kind)
             return found
         examiner = self._database.pool.examiner
         if locks:

@@ -17,10 +17,10 @@ from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.interface import CheckRows, Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.core.read_levels import DEFAULT_READS, ReadSettings
-from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.request_ids import own_request_id
 from triplicate.sql.core.session_counters import SessionCounters
 from triplicate.sql.core.session_roles import SessionRoles
+from triplicate.sql.core.statement_results import StatementResult
 from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
 from triplicate.sql.engine.bulk_change import SqlBulkChange

@@ -4,14 +4,15 @@ Rows come from SQLite's pre-update hook. These rules make the capture complete, 
 would not stop the change. Rows of a failed statement are cut off again. Virtual tables are flushed before the rows are collected. The
 tables are read for changes that the hook does not see: virtual generated columns, rows of CREATE TABLE AS, counters of AUTOINCREMENT.
 
+The changes of a large transaction are spooled piece by piece while it runs, so that the memory holds a few of them only.
+
 The hook also sees each value before it is stored. A value that does not fit its column's declared type fails the statement, and so does
 a transaction that has become too large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -19,17 +20,25 @@ from typing import Any
 import apsw
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.batch_builder import MAX_TRANSACTION_BYTES
 from triplicate.sql.core.column_codec import Value
-from triplicate.sql.core.encoded_size import MOST_PER_CHARACTER, MOST_PER_VALUE, ByteCount
 from triplicate.sql.core.lexer import quote
-from triplicate.sql.core.records import Operation, RowChange, RowKind, RowRun, SettingChange
+from triplicate.sql.core.records import (
+    Operation,
+    RowChange,
+    RowKind,
+    RowRun,
+    SettingChange,
+    TableDictionary,
+    decode_operations,
+)
 from triplicate.sql.executor.captured_rows import CapturedRow, RowGroup, row_run, single_row_run
+from triplicate.sql.executor.spooled_changes import PIECE_BYTES, SMALLER, SpooledChanges
+from triplicate.sql.executor.table_capture import TableCapture, differs, most_bytes
 from triplicate.sql.storage.sqlite_schema import INTERNAL_PREFIX, Table, has_virtual_tables, load_tables
 
-MAX_CHANGES = 1_000_000
-"""Upper bound on the row changes of one transaction. A record of 4 MiB holds far fewer, except of rows without values."""
-
-SMALLER = "Use several smaller transactions."
+MAX_TOUCHED = 1_000_000
+"""Upper bound on the rows of tables with virtual columns that one statement changes: they are read again at its end."""
 _TOO_LARGE = "54000"
 _INSERT, _UPDATE, _DELETE = apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE
 
@@ -40,74 +49,17 @@ _OPERATION = -1
 _Row = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _RowChecks:
-    """The checks of rows whose values have certain types."""
+class Counters:
+    """The counters of AUTOINCREMENT: of the open transaction, of the last commit, and before the batch that `begin_further` began."""
 
-    inspections: tuple[tuple[int, Callable[[Any], bool]], ...] | None
-    """Index and check of each value that its type alone does not decide; None where a type is refused."""
-    lengths: tuple[tuple[int, int], ...]
-    """Index of each text and blob, and upper bound on the bytes of one of its characters."""
-    most: int
-    """Upper bound on the bytes of such a row, without its texts and blobs."""
+    __slots__ = ("before", "committed", "current")
+
+    def __init__(self, counters: dict[str, int]) -> None:
+        self.current = self.committed = self.before = counters
 
 
-_PER_CHARACTER: dict[type, int] = {str: MOST_PER_CHARACTER, bytes: 1}
-_REMEMBERED = 1024
-"""Upper bound on the combinations of types that are remembered for one table."""
-
-
-class _TableCapture:
-    """The properties of one table that the hook needs, looked up by name once per change."""
-
-    def __init__(self, table: Table, full: bool, groups: list[RowGroup]) -> None:
-        """
-        Args:
-            groups: the groups of all tables, to which those of this table are added.
-        """
-        shape = table.shape
-        self.table = table
-        self.full = full
-        self.virtual = table.has_virtual_columns
-        self.keyed = shape.without_rowid or (bool(shape.key) and shape.rowid_column < 0)
-        self.keys = tuple(table.real[index] for index in shape.key)
-        self._rules = table.rules
-        self._logged = frozenset(table.real)
-        self.plans: dict[tuple[type, ...], _RowChecks] = {}
-        """The checks for each combination of value types that has occurred."""
-        first = len(groups)
-        self.insert, self.update, self.moved, self.update_keyed, self.moved_keyed, self.delete = range(first, first + 6)
-        groups += (
-            RowGroup(table, RowKind.INSERT),
-            RowGroup(table, RowKind.UPDATE, full=full),
-            RowGroup(table, RowKind.UPDATE, moved=True, full=full),
-            RowGroup(table, RowKind.UPDATE, keyed=True, full=full),
-            RowGroup(table, RowKind.UPDATE, moved=True, keyed=True, full=full),
-            RowGroup(table, RowKind.DELETE, keyed=self.keyed, full=full),
-        )
-
-    def plan(self, kinds: tuple[type, ...]) -> _RowChecks:
-        """The checks for a new combination of value types."""
-        values = [kind for index, kind in enumerate(kinds) if index in self._logged]
-        plan = _RowChecks(
-            self._rules.inspections(kinds),
-            tuple((index, _PER_CHARACTER[kind]) for index, kind in enumerate(kinds) if kind in _PER_CHARACTER and index in self._logged),
-            (len(values) + 2) * MOST_PER_VALUE,
-        )
-        if len(self.plans) < _REMEMBERED:
-            self.plans[kinds] = plan
-        return plan
-
-    def broken(self, row: _Row, old: _Row | None) -> SqlError | None:
-        """Why a row may not be stored, or None. Values that an update does not change are not checked: earlier releases stored any."""
-        for rule in self._rules.refused(row):
-            if old is None or _differs(old[rule.index], row[rule.index]):
-                return rule.refusal(self.table.shape.name, row[rule.index])
-        return None
-
-    def keys_of(self, row: _Row) -> _Row:
-        """The values of the primary key."""
-        return tuple([row[index] for index in self.keys])
+class LateChanges(Exception):
+    """Rows were changed while the transaction committed, so this copy holds what the log does not."""
 
 
 class ChangeCapture:
@@ -120,18 +72,29 @@ class ChangeCapture:
     transaction. Otherwise its collections double the cost of capture.
     """
 
-    def __init__(self, connection: apsw.Connection, max_bytes: int) -> None:
+    def __init__(
+        self, connection: apsw.Connection, max_bytes: int = MAX_TRANSACTION_BYTES, savepoints: Callable[[], Iterable[int]] = tuple
+    ) -> None:
         """
         Args:
             max_bytes: upper bound on the encoded changes of one transaction.
+            savepoints: the marks of the user's savepoints.
         """
         self._connection = connection
+        self._savepoints = savepoints
         self._cursor = connection.cursor()
         """For queries of each transaction: a cursor that exists costs half of what a new one does."""
-        self._bytes = ByteCount(self._row_runs, max_bytes)
+        self._most_bytes = 0
+        """Upper bound on the bytes of the transaction's changes that are in memory."""
+        self.spooled = SpooledChanges(max_bytes)
+        """The transaction's changes that are not in memory any more: its first ones."""
+        self._start = 0
+        """The index in `events` of the transaction's first change in memory."""
+        self._marks: list[int] = []
+        """Marks that the running statement may be cut back to."""
         self._groups: list[RowGroup] = []
         """By number. The groups of an earlier schema remain while `events` refer to them."""
-        self._known: dict[str, _TableCapture] = {}
+        self._known: dict[str, TableCapture] = {}
         self._stale = True
         self.full: frozenset[str] = frozenset()
         self._touched: dict[str, dict[int, bool]] = {}
@@ -163,11 +126,12 @@ class ChangeCapture:
         if sql is not self._sql:
             self._sql, self._is_upsert = sql, "conflict" in sql.lower()
         self._stored = set() if self._is_upsert else None
+        self._marks.clear()
         if self._stale:
             if not self.events:
                 self._groups.clear()
             tables = load_tables(self._connection)
-            self._known = {name: _TableCapture(table, name in self.full, self._groups) for name, table in tables.items()}
+            self._known = {name: TableCapture(table, name in self.full, self._groups) for name, table in tables.items()}
             self._counts = bool(self._connection.execute("select 1 from main.sqlite_schema where name = 'sqlite_sequence'").fetchall())
             self._has_virtual_tables = has_virtual_tables(self._connection)
             self._stale = False
@@ -186,25 +150,50 @@ class ChangeCapture:
         """Whether the transaction has become too large, so that the statement must stop at once."""
         return self.poison is not None and self.poison.sqlstate == _TOO_LARGE
 
-    def begin(self) -> None:
-        """Drop all changes: a transaction begins."""
+    def begin(self, dictionary: TableDictionary | None = None) -> None:
+        """Drop all changes: a transaction begins.
+
+        Args:
+            dictionary: of the tables of its batch.
+        """
         self.events.clear()
-        self._bytes.begin(0)
+        self.spooled.dictionary = dictionary or TableDictionary()
+        self.begin_next()
+        self._marks.clear()
         self._touched.clear()
         self.poison = self.unknown = None
 
     def begin_next(self) -> None:
-        """Later changes belong to another transaction, whose bytes are counted from zero."""
-        self._bytes.begin(len(self.events))
+        """Later changes belong to another transaction; those of the one before are encoded."""
+        self.spooled.begin()
+        self._start = len(self.events)
+        self._most_bytes = 0
+
+    @property
+    def count(self) -> int:
+        """The changes so far."""
+        return len(self.events) + self.spooled.end
 
     def mark(self) -> int:
-        return len(self.events)
+        """The present point, to which `cut` can return while the statement runs, or while it is that of a savepoint."""
+        mark = self.count
+        self._marks.append(mark)
+        return mark
 
     def cut(self, mark: int) -> None:
-        del self.events[mark:]
-        self._bytes.cut(mark)
+        """Drop the changes since a mark."""
+        self._drop(mark)
         self._touched.clear()
         self.poison = self.unknown = None
+
+    def _drop(self, mark: int) -> None:
+        spooled, end = self.spooled, mark - self._start
+        if end >= spooled.end:
+            del self.events[mark - spooled.end :]
+            return
+        del self.events[min(mark, self._start) :]
+        spooled.cut(max(end, 0))
+        self._start, self._most_bytes = min(mark, self._start), 0
 
     def add(self, operation: Operation) -> None:
         self.events.append((_OPERATION, operation))
@@ -235,16 +224,17 @@ class ChangeCapture:
                 size = self._update(known, change)
             else:
                 size = self._delete(known, change)
-            count = self._bytes
-            count.most += size
-            if count.most > count.room or len(self.events) > MAX_CHANGES:
-                self._check_size()
+            self._most_bytes += size
+            if self._most_bytes > PIECE_BYTES:
+                self._spool(last_bytes=size)
         except UnicodeDecodeError:
             self._spoil(SqlError("22021", f"table {change.table_name!r} was given text that is not valid UTF-8"))
+        except (apsw.FullError, apsw.IOError, apsw.CantOpenError) as error:
+            self._spoil(_no_room(error))
         except Exception as error:  # noqa: BLE001  an exception would not stop the change; see the module's docstring
             self._spoil(SqlError("XX000", f"a change could not be captured: {type(error).__name__}: {error}"))
 
-    def _watch(self, known: _TableCapture, change: Any, stored: set[tuple[str, object]]) -> None:
+    def _watch(self, known: TableCapture, change: Any, stored: set[tuple[str, object]]) -> None:
         """Refuse the second change of one row. Changes by triggers are not refused."""
         is_keyed = known.table.shape.without_rowid
         if change.opcode == _UPDATE:
@@ -264,7 +254,7 @@ class ChangeCapture:
         if self.poison is None:
             self.poison = reason
 
-    def _add(self, event: CapturedRow, known: _TableCapture, change: Any) -> int:
+    def _add(self, event: CapturedRow, known: TableCapture, change: Any) -> int:
         """Capture a row that is stored, if its values are accepted.
 
         Args:
@@ -289,58 +279,85 @@ class ChangeCapture:
             size += len(row[index]) * most
         return size
 
-    def _add_stored(self, event: CapturedRow, known: _TableCapture) -> None:
+    def _add_stored(self, event: CapturedRow, known: TableCapture) -> None:
         """Capture a row that was read from its table, and count its bytes."""
-        self._bytes.most += self._add(event, known, None)
-        self._check_size()
+        size = self._add(event, known, None)
+        self._most_bytes += size
+        if self._most_bytes > PIECE_BYTES:
+            try:
+                self._spool(last_bytes=size)
+            except (apsw.FullError, apsw.IOError, apsw.CantOpenError) as error:
+                self._spoil(_no_room(error))
 
-    def _refuse(self, known: _TableCapture, row: _Row, change: Any) -> None:
+    def _refuse(self, known: TableCapture, row: _Row, change: Any) -> None:
         refusal = known.broken(row, change.old if change is not None and change.opcode == _UPDATE else None)
         if refusal is not None:
             self._spoil(refusal)
 
-    def _check_size(self) -> None:
-        """Refuse a transaction that is certainly too large."""
-        count, found = len(self.events), self._bytes
-        if found.most > found.room and found.exceeds(count):
-            reason = f"the transaction's changes take more than {found.limit} bytes, which row {count} goes beyond"
-            self._spoil(SqlError(_TOO_LARGE, reason, hint=SMALLER))
-        if count > MAX_CHANGES:
-            self._spoil(SqlError(_TOO_LARGE, f"the transaction changes more than {MAX_CHANGES} rows", hint=SMALLER))
+    def _spool(self, last_bytes: int) -> None:
+        """Take the transaction's changes out of the memory. Pieces end at all marks to which it may still be cut back.
 
-    def _delete(self, known: _TableCapture, change: Any) -> int:
+        Args:
+            last_bytes: upper bound on the bytes of the last change. A large one becomes a piece by itself.
+        """
+        done, total = self.spooled.end, self.count - self._start
+        ends = {mark - self._start for mark in (*self._marks, *self._savepoints())} | {total - (last_bytes > PIECE_BYTES // 2)}
+        for end in sorted(one for one in ends | {total} if done < one <= total):
+            events = self.events[self._start : self._start + end - self.spooled.end]
+            self._spool_piece(list(self._operations(events)), end, self._reached(events))
+            del self.events[self._start : self._start + len(events)]
+        self._most_bytes = 0
+
+    def _spool_piece(self, operations: Sequence[Operation], end: int, reached: dict[str, int]) -> None:
+        refusal = self.spooled.add(operations, end, reached)
+        if refusal is not None:
+            self._spoil(refusal)
+
+    def _reached(self, events: Sequence[CapturedRow]) -> dict[str, int]:
+        """The greatest rowids that rows insert, by table."""
+        reached: dict[str, int] = {}
+        for number in set(map(itemgetter(0), events)):
+            group = None if number == _OPERATION else self._groups[number]
+            if group is not None and group.kind is RowKind.INSERT and not group.table.shape.without_rowid:
+                name = group.table.shape.name
+                highest = max([event[1] for event in events if event[0] == number])
+                reached[name] = max(highest, reached.get(name, highest))
+        return reached
+
+    def _delete(self, known: TableCapture, change: Any) -> int:
         """Capture a row that is deleted. Returns an upper bound on its bytes."""
         if change.blob_write >= 0:  # SQLite reports it as a DELETE.
             self._spoil(SqlError("0A000", f"incremental writes of table {change.table_name!r} cannot be replicated"))
             return 0
         kept = change.old if known.full else known.keys_of(change.old) if known.keyed else None
         self.events.append((known.delete, change.rowid, None, None, kept))
-        return _most(kept)
+        return most_bytes(kept)
 
-    def _update(self, known: _TableCapture, change: Any) -> int:
+    def _update(self, known: TableCapture, change: Any) -> int:
         """Capture a row that is updated. Returns an upper bound on its bytes."""
         rowid, new_rowid, new = change.rowid, change.rowid_new, change.new
         moved = rowid != new_rowid
         if not known.keyed and not known.full:
             return self._add((known.moved if moved else known.update, rowid, new_rowid, new, None), known, change)
         old = change.old
-        keyed = known.keyed and (known.table.shape.without_rowid or any(_differs(old[index], new[index]) for index in known.keys))
+        keyed = known.keyed and (known.table.shape.without_rowid or any(differs(old[index], new[index]) for index in known.keys))
         plain, with_keys = (known.moved, known.moved_keyed) if moved else (known.update, known.update_keyed)
         kept = old if known.full else known.keys_of(old) if keyed else None
-        return _most(kept) + self._add((with_keys if keyed else plain, rowid, new_rowid, new, kept), known, change)
+        return most_bytes(kept) + self._add((with_keys if keyed else plain, rowid, new_rowid, new, kept), known, change)
 
     def _unknown(self, name: str) -> None:
         if not name.lower().startswith((INTERNAL_PREFIX, "sqlite_")):
             self.unknown = name
 
-    def _touch(self, known: _TableCapture, change: Any) -> None:
+    def _touch(self, known: TableCapture, change: Any) -> None:
         rows = self._touched.setdefault(known.table.shape.name, {})
         if change.opcode != _INSERT:
             rows.setdefault(change.rowid, True)
         if change.opcode != _DELETE:
             rows.setdefault(change.rowid_new, False)
-        if len(rows) > MAX_CHANGES:
-            self._spoil(SqlError(_TOO_LARGE, f"the statement changes more than {MAX_CHANGES} rows", hint=SMALLER))
+        if len(rows) > MAX_TOUCHED:
+            reason = f"the statement changes more than {MAX_TOUCHED} rows of a table with virtual columns"
+            self._spoil(SqlError(_TOO_LARGE, reason, hint=SMALLER))
 
     def end_statement(self) -> None:
         """For tables with virtual columns, whose values the hook cannot read: delete every changed row that existed before the
@@ -386,6 +403,8 @@ class ChangeCapture:
         """
         if any(event[0] != _OPERATION and _LAST_NUMBER in event[1:3] for event in self.events):
             return True
+        if any(_LAST_NUMBER in piece.reached.values() for piece in self.spooled.pieces):
+            return True
         counters = self.counters()
         counted = [known.table for name, known in self._known.items() if name in counters]
         return _LAST_NUMBER in counters.values() or any(self._has_last_number(table) for table in counted)
@@ -404,16 +423,14 @@ class ChangeCapture:
         """
         if not self._counts:
             return {}
-        events = self.events[mark:]
-        expected = self._expected_counters(events, before)
+        events = self._since(mark)
+        expected = None if self.spooled.pieces else self._expected_counters(events, before)
         if expected is not None and self._are_counters(expected):
             return expected
         now = self.counters()
         reached = dict(before)
-        for event in events:
-            group = self._group(event)
-            if group is not None and group.kind is RowKind.INSERT and (name := group.table.shape.name) in now:
-                reached[name] = max(event[1], reached.get(name, 0))
+        for found in (*(piece.reached for piece in self.spooled.pieces), self._reached(events)):
+            reached.update({name: max(rowid, reached.get(name, 0)) for name, rowid in found.items() if name in now})
         for name, value in now.items():
             if value != reached.get(name) or (value <= 0 and name not in before):
                 self.add(SettingChange(f"sequence:{name}", value))
@@ -451,10 +468,19 @@ class ChangeCapture:
 
     def keep_only(self, mark: int, names: frozenset[str]) -> None:
         """Drop the changes since `mark`, except rows of these tables: side effects of a schema change on other tables."""
-        kept = [event for event in self.events[mark:] if (group := self._group(event)) is not None and group.table.shape.name in names]
+        kept = [event for event in self._since(mark) if (group := self._group(event)) is not None and group.table.shape.name in names]
         self._touched = {name: rows for name, rows in self._touched.items() if name in names}
-        self.events[mark:] = kept
-        self._bytes.cut(mark)
+        pieces = [piece for piece in self.spooled.pieces if piece.end > mark - self._start]
+        spooled = [
+            [one for one in decode_operations(data, self.spooled.dictionary.shapes) if isinstance(one, RowRun) and one.table.name in names]
+            for data in (self.spooled.read(pieces) if names else ())
+        ]
+        self._drop(mark)
+        for piece, operations in zip(pieces, spooled, strict=False):
+            if operations:
+                end = self.spooled.end + sum(operation.count for operation in operations)
+                self._spool_piece(operations, end, {name: piece.reached[name] for name in names & piece.reached.keys()})
+        self.events += kept
         self.unknown = None
 
     def scan_table(self, name: str) -> int:
@@ -478,13 +504,17 @@ class ChangeCapture:
         return count
 
     def operations(self, start: int = 0) -> list[Operation]:
-        """The changes since a mark, as the operations of a transaction."""
-        return list(self._operations(self.events[start:] if start else self.events))
+        """The changes since a mark, as the operations of a transaction, without those that are spooled."""
+        return list(self._operations(self._since(start) if start else self.events))
+
+    def _since(self, mark: int) -> list[CapturedRow]:
+        """The changes in memory since a mark."""
+        return self.events[max(self._start, mark - self.spooled.end) :]
 
     def only_row(self, start: int) -> RowChange | None:
         """The change since a mark, where there is one and it can be logged as a `RowChange`."""
         events = self.events
-        if len(events) != start + 1 or events[start][0] == _OPERATION:
+        if len(events) != start + 1 or events[start][0] == _OPERATION or self.spooled.pieces:
             return None
         return self._groups[events[start][0]].change_of(events[start])
 
@@ -501,18 +531,8 @@ class ChangeCapture:
             else:
                 yield row_run(self._groups[number], rows)
 
-    def _row_runs(self, start: int, end: int) -> Iterator[RowRun]:
-        """The row runs of the events from one index to another."""
-        return (operation for operation in self._operations(self.events[start:end]) if isinstance(operation, RowRun))
 
-
-def _most(row: _Row | None) -> int:
-    """Upper bound on the bytes of a row's old values and rowid."""
-    if row is None:
-        return MOST_PER_VALUE
-    texts = sum(len(value) * MOST_PER_CHARACTER for value in row if type(value) in (str, bytes))
-    return (len(row) + 1) * MOST_PER_VALUE + texts
-
-
-def _differs(one: Value, other: Value) -> bool:
-    return type(one) is not type(other) or one != other
+def _no_room(error: apsw.Error) -> SqlError:
+    return SqlError(
+        "53100", f"the changes of the transaction cannot be spooled: {error}", hint="Make room where temporary files are kept (TMPDIR)."
+    )

@@ -8,7 +8,8 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.batch_builder import MAX_TRANSACTION_BYTES
 from triplicate.sql.core.notifications import Notification, notification_setting
 from triplicate.sql.core.records import Operation
-from triplicate.sql.executor.change_capture import SMALLER, ChangeCapture
+from triplicate.sql.executor.change_capture import ChangeCapture
+from triplicate.sql.executor.spooled_changes import SMALLER
 
 
 class _Sent(NamedTuple):

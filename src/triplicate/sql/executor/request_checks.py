@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import apsw
 
-from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.request_results import storable_results
+from triplicate.sql.core.statement_results import StatementResult
 from triplicate.sql.storage.transaction_history import (
     HistoryTotals,
     RequestLimits,

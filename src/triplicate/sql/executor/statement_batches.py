@@ -8,7 +8,9 @@ from typing import NamedTuple, Protocol
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.access_rights import AccessRights
+from triplicate.sql.core.batch_builder import TransactionParts
 from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.commit_notices import changed_tables
 from triplicate.sql.core.interface import CheckRows, Prepared, Row
 from triplicate.sql.core.notifications import Notification
 from triplicate.sql.core.statement_waits import StatementWaits
@@ -73,6 +75,17 @@ class PendingBatch:
     """Request id, transaction number, encoded results."""
     notifications: Sequence[Notification] = ()
     """Those of the transactions. Sessions get them once the batch is committed."""
+    parts: TransactionParts | None = None
+    """The records, where the batch is one transaction that is larger than an entry: in the place of `preamble` and `records`."""
+
+    @property
+    def count(self) -> int:
+        """The number of records."""
+        return len(self.records) if self.parts is None else self.parts.count
+
+    def changed_tables(self) -> list[str]:
+        """The names of the tables whose rows it changes."""
+        return changed_tables([self.preamble]) if self.parts is None else list(self.parts.tables)
 
 
 class BatchSize(NamedTuple):

@@ -19,22 +19,25 @@ import apsw
 
 from triplicate.errors import EnvironmentFault, SqlError
 from triplicate.sql.core.access_rights import AccessRights
-from triplicate.sql.core.batch_builder import MAX_TRANSACTION_BYTES, BatchBuilder, BatchFit
+from triplicate.sql.core.batch_builder import DEFAULT_TRANSACTION_BYTES, MAX_TRANSACTION_BYTES, BatchBuilder, BatchFit
 from triplicate.sql.core.batch_sequence import BatchSequence
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, Row, SchemaMoved, StatementKind
-from triplicate.sql.core.records import BatchHeader, StatementResult, Transaction
+from triplicate.sql.core.notifications import notifications_of
+from triplicate.sql.core.records import BatchHeader, Transaction, encode_operations
 from triplicate.sql.core.request_results import repeated_result
-from triplicate.sql.core.rights import Rights
 from triplicate.sql.core.schema_versions import RollbackPoint, SchemaVersion, SchemaVersions
+from triplicate.sql.core.statement_results import StatementResult, encode_results
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.executor.authorizer import Authorizer, check_width
-from triplicate.sql.executor.change_capture import SMALLER, ChangeCapture
+from triplicate.sql.executor.change_capture import ChangeCapture, Counters, LateChanges
 from triplicate.sql.executor.change_runner import ChangeRunner
 from triplicate.sql.executor.interrupts import StatementLimit, TransactionLost
 from triplicate.sql.executor.request_checks import RequestChecks
 from triplicate.sql.executor.short_reads import next_rows
 from triplicate.sql.executor.short_statements import ShortStatements
+from triplicate.sql.executor.spooled_changes import SMALLER
+from triplicate.sql.executor.staged_parts import StagedParts
 from triplicate.sql.executor.statement_batches import (
     NOTHING,
     AutocommitRequest,
@@ -66,19 +69,6 @@ def _register(setup: ConnectionSetup | None, connection: apsw.Connection) -> Non
     TransactionContext().register(connection)
 
 
-class _Counters:
-    """The counters of AUTOINCREMENT: of the open transaction, of the last commit, and before the batch that `begin_further` began."""
-
-    __slots__ = ("before", "committed", "current")
-
-    def __init__(self, counters: dict[str, int]) -> None:
-        self.current = self.committed = self.before = counters
-
-
-class LateChanges(Exception):
-    """Rows were changed while the transaction committed, so this copy holds what the log does not."""
-
-
 class WriterConnection:
     """One SQLite transaction at a time on the leader's connection."""
 
@@ -95,6 +85,7 @@ class WriterConnection:
         checkpointer: WalCheckpointer | None = None,
         functions: ConnectionSetup | None = None,
         checks_definitions: bool = True,
+        max_bytes: int = DEFAULT_TRANSACTION_BYTES,
     ) -> None:
         """
         Args:
@@ -104,22 +95,22 @@ class WriterConnection:
             checkpointer: of the connection. Its checkpoints are deferred, see `checkpoint`.
             functions: registers the functions of `setup` on another connection, which finds the rights of statements.
             checks_definitions: whether views and triggers that cannot be computed are refused.
+            max_bytes: upper bound on the encoded changes of one transaction.
         """
         limits = request_limits or RequestLimits()
         self.context = TransactionContext()
-        self.context.ids = ids
-        self._ids = ids
+        self.context.ids = self._ids = ids
         self._connection = connection = open_writer(path, setup)
         self.context.register(connection)
         self.authorizer = Authorizer(connection)
-        self._capture = ChangeCapture(connection, MAX_TRANSACTION_BYTES)
         state, schema = read_state(connection), schema_digest(connection)
         self._schema = SchemaVersions(SchemaVersion(state.schema_version, schema))
+        self._capture = ChangeCapture(connection, max_bytes, self._schema.marks)
         self._access = StoredAccess(connection, self._capture.add)
         self._changes = ChangeRunner(
             connection, self.authorizer, self._capture, self._schema, self._access, checks_definitions=checks_definitions
         )
-        self._rights = StatementRights(connection, partial(_register, functions))
+        self.rights = StatementRights(connection, partial(_register, functions))
         batch = state.batch if state.epoch == ids.epoch else 0
         time_ms = read_history(connection).time_ms
         self._sequence = BatchSequence(state.database, ids.epoch, batch, state.position, time_ms, limits.keep_ms)
@@ -128,7 +119,7 @@ class WriterConnection:
         self._short = ShortStatements(connection)
         self.checkpointer = checkpointer or WalCheckpointer(0)
         self._wall_us = wall_us
-        self._counters = _Counters(self._capture.counters())
+        self._counters = Counters(self._capture.counters())
         self._sent = NOTHING
         """Size of the batches of the open transaction that `record` has stored."""
         self._open_results: WeakSet[apsw.Cursor] = WeakSet()
@@ -141,7 +132,8 @@ class WriterConnection:
     def close(self) -> None:
         """Roll back and close. Idempotent."""
         self._connection.preupdate_hook(None)
-        self._rights.close()
+        self._capture.spooled.close()
+        self.rights.close()
         self._connection.close(True)
 
     @property
@@ -174,18 +166,6 @@ class WriterConnection:
         """Those of the open transaction. For its own session, as `current_schema_version`."""
         return self._access.current
 
-    def rights_of(self, sql: str, kind: StatementKind) -> Rights:
-        """The rights that a statement needs in the schema of the open transaction, see `StatementRights.of`."""
-        return self._rights.of(sql, kind)
-
-    def lock_rights_of(self, sql: str) -> Rights:
-        """See `StatementRights.of_lock`."""
-        return self._rights.of_lock(sql)
-
-    def truncation_rights_of(self, sql: str) -> Rights:
-        """See `StatementRights.of_truncation`."""
-        return self._rights.of_truncation(sql)
-
     # For the event loop, while no other thread uses the connection.
 
     def is_short(self, prepared: Prepared, parameters: Sequence[Value]) -> bool:
@@ -204,7 +184,8 @@ class WriterConnection:
 
     @property
     def _size(self) -> BatchSize:
-        return BatchSize(self._sent.changes + self._capture.mark(), self._sent.size_bytes + self._builder.size_bytes)
+        captured, size_bytes = self._capture, self._builder.size_bytes + self._capture.spooled.size_bytes
+        return BatchSize(self._sent.changes + captured.count, self._sent.size_bytes + size_bytes)
 
     def checkpoint(self) -> None:
         """Copy the write-ahead log into the database's file, see `WalCheckpointer`. No transaction may be open."""
@@ -244,8 +225,8 @@ class WriterConnection:
         return self._sequence.position
 
     def _begin_batch(self) -> None:
-        self._capture.begin()
         self._builder = BatchBuilder(self._header)
+        self._capture.begin(self._builder.dictionary)
         self._requests.begin()
         self._sequence.begin(self._wall_us() // 1000)
 
@@ -264,7 +245,7 @@ class WriterConnection:
     def record(self, pending: PendingBatch, end: int) -> None:
         """Store that a batch with records is in the log, where it ends at offset `end`. It counts once it is committed."""
         record_batch(self._connection, self._commit_record(pending, end))
-        self._sequence.send(end)
+        self._sequence.send(end, 1 if pending.parts is None else pending.count)
         self._sent = self._size
 
     @property
@@ -320,11 +301,11 @@ class WriterConnection:
             self.context.number = None
 
     def _commit_record(self, pending: PendingBatch, end: int) -> CommitRecord:
-        sequence = self._sequence
+        sequence, parts = self._sequence, pending.parts
         return CommitRecord(
             self._ids.epoch,
-            sequence.next_batch,
-            end - len(pending.records),
+            sequence.next_batch + (0 if parts is None else parts.count - 1),
+            end - (len(pending.records) if parts is None else 1),
             end,
             self._schema.current.number,
             pending.numbers,
@@ -497,7 +478,7 @@ class WriterConnection:
 
     def _pending(self, answers: Sequence[AutocommitResult]) -> PendingBatch:
         batch = self._builder
-        return PendingBatch(answers, batch.preamble(), batch.records, batch.numbers, batch.requests, batch.notifications)
+        return PendingBatch(answers, batch.preamble(), batch.records, batch.numbers, batch.requests, batch.notifications, batch.parts)
 
     def run_request(self, request: AutocommitRequest) -> AutocommitResult:
         """Run one request. Raises TransactionLost: SQLite has ended the whole transaction."""
@@ -580,21 +561,36 @@ class WriterConnection:
         if change is not None:
             fit = self._builder.add_row(self.context.require_number(), change)
         else:
-            operations = self._capture.operations(mark)
-            if not operations and not request_id:
+            operations, spooled = self._capture.operations(mark), self._capture.spooled
+            if not operations and not request_id and not spooled.pieces:
                 return True
-            storable = self._requests.storable(results) if request_id else ()
-            fit = self._builder.add(Transaction(self.context.require_number(), operations, request_id, storable))
-        if fit is BatchFit.NEXT_BATCH:
-            return False
+            stored = self._requests.storable(results) if request_id else ()
+            transaction = Transaction(self.context.require_number(), operations, request_id, stored)
+            fit = self._builder.add_encoded(transaction, spooled) if spooled.pieces else self._builder.add(transaction)
+            if spooled.pieces and fit in (BatchFit.ADDED, BatchFit.IN_PARTS):
+                self._builder.notifications += dict.fromkeys([*spooled.notifications(), *notifications_of(operations)])
+            if fit is BatchFit.IN_PARTS:
+                if self._sequence.sent_position != self._sequence.position:
+                    return False  # Other batches are at the log: it begins behind them.
+                self._stage(transaction)
         if fit is BatchFit.TOO_LARGE:
             raise SqlError(
                 "54000",
                 f"the transaction's changes take {self._builder.last_record_bytes} bytes; a transaction may have {MAX_TRANSACTION_BYTES}",
                 hint=SMALLER,
             )
-        self._counters.current = counters
-        return True
+        self._counters.current = counters if fit is not BatchFit.NEXT_BATCH else self._counters.current
+        return fit is not BatchFit.NEXT_BATCH
+
+    def _stage(self, transaction: Transaction) -> None:
+        """Make the parts of the transaction, with those of its changes that are not spooled."""
+        builder, spooled, schema = self._builder, self._capture.spooled, self._schema
+        last = encode_operations(transaction.operations, builder.dictionary)
+        versions = schema.committed, schema.current
+        builder.parts = StagedParts(transaction, spooled, last, builder.dictionary.shapes, versions, self._sequence.header_of_part)
+        builder.numbers.append(transaction.number)
+        if transaction.request_id:
+            builder.requests.append((transaction.request_id, transaction.number, encode_results(transaction.results)))
 
     def _header(self, tables: tuple[TableShape, ...]) -> BatchHeader:
         return self._sequence.header(self._schema, tables)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 import apsw
 
@@ -27,8 +28,9 @@ from triplicate.sql.core.records import (
     decode_header,
     decode_joined,
     decode_transaction,
-    encode_results,
+    part_of,
 )
+from triplicate.sql.core.statement_results import encode_results
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.storage.access_tables import KINDS as ACCESS_KINDS
 from triplicate.sql.storage.access_tables import store_access_setting
@@ -69,6 +71,18 @@ class _RowGroup:
         """The statement's parameters for each row."""
 
 
+class _OpenTransaction(NamedTuple):
+    """A transaction in parts of which the last one is not applied yet. The SQLite transaction has nothing else."""
+
+    number: int
+    epoch: int
+    parts: int
+    """Those that are applied."""
+    of: int
+    end: int
+    """The offset after them."""
+
+
 class _TableStatements:
     """The SQL texts for one table of the dictionary."""
 
@@ -96,10 +110,10 @@ class Applier:
     """Applies batches on a connection made by `open_follower`.
 
     Call `begin`, then `apply` for each batch, then `commit` or `rollback`. The SQLite transaction that changes the rows also stores the
-    position. All methods block.
+    position. A transaction in parts is committed with its last part, which a later call may bring. All methods block.
 
     Attributes:
-        position: offset after the last log record applied.
+        position: offset after the last log record applied whose transaction is complete.
     """
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -119,11 +133,12 @@ class Applier:
         self._database = state.database
         self.position = state.position
         self._epoch = state.epoch
-        self._schema_version = state.schema_version
+        self._schema_version = self._committed_version = state.schema_version
+        self._open: _OpenTransaction | None = None
 
     @property
     def schema_version(self) -> int:
-        return self._schema_version
+        return self._committed_version
 
     @property
     def epoch(self) -> int:
@@ -131,29 +146,34 @@ class Applier:
         return self._epoch
 
     def begin(self) -> None:
-        self._connection.execute("begin immediate")
+        if self._open is None:
+            self._connection.execute("begin immediate")
 
     def commit(self) -> None:
-        """Commit everything since `begin`.
+        """Commit everything since `begin`, but for a transaction that lacks parts.
 
         Raises:
             Diverged, EnvironmentFault: as `apply`, for rows of the last batches. EnvironmentFault: another connection holds a lock; a later
                 attempt may succeed.
         """
         self._execute_group()
+        if self._open is not None:
+            return
         try:
             self._connection.execute("commit")
         except LOCAL_FAULTS as error:
             raise EnvironmentFault(f"the local copy could not be committed: {error}") from error
+        self._committed_version = self._schema_version
 
     def rollback(self) -> None:
-        """Undo everything since `begin`."""
-        self._group = None
+        """Undo everything since `begin`, and a transaction that lacks parts."""
+        self._group = self._open = None
         self._notifications = []
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         state = read_state(self._connection)
-        self.position, self._epoch, self._schema_version = state.position, state.epoch, state.schema_version
+        self.position, self._epoch = state.position, state.epoch
+        self._schema_version = self._committed_version = state.schema_version
         self._clear_statements()
 
     def apply(self, batch: LogBatch) -> None:
@@ -175,8 +195,12 @@ class Applier:
         end = batch.first_offset + len(batch.records)
         if batch.records and end <= self.position:
             return True
-        if batch.first_offset != self.position:
-            raise Diverged(f"the log continues at offset {batch.first_offset}, but this copy is at position {self.position}")
+        if self._open is not None and batch.first_offset == self.position:
+            self.rollback()  # The log is read again from the copy's position, after an interruption.
+            self.begin()
+        expected = self.position if self._open is None else self._open.end
+        if batch.first_offset != expected:
+            raise Diverged(f"the log continues at offset {batch.first_offset}, but this copy is at position {expected}")
         return False
 
     def _apply(self, batch: LogBatch) -> None:
@@ -190,6 +214,9 @@ class Applier:
         header = decode_header(batch.preamble)
         self._check(header, batch)
         self._batch_statements.clear()
+        if self._open is not None or part_of(batch.records[0]).of > 1:
+            self._apply_part(header, batch)
+            return
         numbers: list[int] = []
         requests: list[tuple[str, int, bytes]] = []
         while len(numbers) < len(batch.records):
@@ -207,21 +234,40 @@ class Applier:
             raise Diverged(
                 f"the schema is at version {self._schema_version} after the batch, the leader's at {header.schema_version_after}"
             )
-        end = batch.first_offset + len(batch.records)
-        record_batch(
-            self._connection,
-            CommitRecord(
-                header.epoch,
-                header.batch,
-                batch.first_offset,
-                end,
-                header.schema_version_after,
-                numbers,
-                requests,
-                header.time_ms,
-                header.forget_before_ms,
-            ),
-        )
+        self._record(header, batch.first_offset, batch.first_offset + len(batch.records), numbers, requests)
+
+    def _apply_part(self, header: BatchHeader, batch: LogBatch) -> None:
+        """Apply one part of a transaction, and record the transaction with the last one."""
+        transaction = decode_transaction(batch.records[0], header.tables)
+        part, before, end = transaction.part, self._open, batch.first_offset + 1
+        expected = (transaction.number, header.epoch, 0, part.of) if before is None else before[:4]
+        if len(batch.records) != 1 or (transaction.number, header.epoch, part.number - 1, part.of) != expected:
+            raise Diverged(
+                f"offset {batch.first_offset}: part {part.number} of {part.of} of transaction {transaction.number} is out of order"
+            )
+        if before is None:
+            # The transactions before it are committed by themselves, so that it is undone alone where it is interrupted.
+            self.commit()
+            self.begin()
+        self._apply_transaction(transaction, batch.first_offset)
+        self._execute_group()
+        if header.schema_version_after != self._schema_version:
+            raise Diverged(
+                f"the schema is at version {self._schema_version} after the batch, the leader's at {header.schema_version_after}"
+            )
+        if not part.is_last:
+            self._open = _OpenTransaction(transaction.number, header.epoch, part.number, part.of, end)
+            return
+        self._open = None
+        requests = [(transaction.request_id, transaction.number, encode_results(transaction.results))] if transaction.request_id else []
+        self._record(header, batch.first_offset, end, [transaction.number], requests)
+
+    def _record(
+        self, header: BatchHeader, start: int, end: int, numbers: Sequence[int], requests: Sequence[tuple[str, int, bytes]]
+    ) -> None:
+        """Store what the batch that ends at an offset says of its transactions."""
+        facts = header.epoch, header.batch, start, end, header.schema_version_after, numbers, requests
+        record_batch(self._connection, CommitRecord(*facts, header.time_ms, header.forget_before_ms))
         self.position = end
         self._epoch = max(self._epoch, header.epoch)
 

@@ -13,8 +13,8 @@ from typing import Any
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.records import StatementResult, decode_results
 from triplicate.sql.core.request_ids import fingerprint, issued_ms
+from triplicate.sql.core.statement_results import StatementResult, decode_results
 from triplicate.sql.core.transaction_numbers import transaction_id
 
 KEPT_POSITIONS = 200_000

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.log.encryption_rig import SECRET, stored, with_keys
 from tests.unit.log.fake import Stage, play, read_values
 from tests.unit.log.head_rig import changes_of_head, lose_connection
 from triplicate.errors import LogFenced, NoSuchLedger, OutcomeUnknown, UsageError
@@ -49,6 +50,19 @@ def test_a_batch_lies_between_the_writers_other_records() -> None:
         await reader.aclose()
         assert [entry.preamble for entry in found] == [b"p:a", b"p:b", b"p:c", b"p:d", b"p:e"]
         assert {entry.epoch for entry in found} == {writer.epoch}
+
+    play(scene)
+
+
+def test_a_batch_of_an_encrypted_log_is_encrypted() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = with_keys(stage).acting_for(OWNER)
+        await logs.create("l", LogSettings(compression="none"), purpose=OWNER, key_id="new")
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append_entry([b"a"])
+            assert await writer.append_listed(entries(SECRET, b"c")) == range(1, 3)
+        assert await all_values(logs) == [b"a", SECRET, b"c"]
+        assert SECRET not in stored(stage)
 
     play(scene)
 

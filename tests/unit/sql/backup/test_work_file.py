@@ -15,7 +15,9 @@ from triplicate.runtime import real_host
 from triplicate.sql.backup.core.record_file import BatchFrame
 from triplicate.sql.backup.core.target import AtPosition, TargetSearch
 from triplicate.sql.backup.work_file import WorkFile, WorkFileState
+from triplicate.sql.core import batch_builder
 from triplicate.sql.core.records import TableDictionary, decode_header, decode_transaction, encode_header, encode_transaction
+from triplicate.sql.executor import change_capture, staged_parts
 from triplicate.sql.storage.applier import LogBatch
 
 STATEMENTS = (
@@ -103,3 +105,25 @@ def test_batches_that_do_not_fit_the_file_are_damage(tmp_path: Path) -> None:
     frames = [BatchFrame(batch.first_offset, batch.epoch, batch.preamble or b"", batch.records) for batch in batches]
     with pytest.raises(BackupDamaged, match="do not fit"):
         through(tmp_path, frames[1:], len(STATEMENTS))
+
+
+def test_a_position_between_the_parts_of_a_transaction_is_the_state_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_capture, "PIECE_BYTES", 300)
+    monkeypatch.setattr(staged_parts, "PART_BYTES", 300)
+    monkeypatch.setattr(batch_builder, "MAX_ENTRY_BYTES", batch_builder.ENTRY_MARGIN_BYTES + 300)
+    (tmp_path / "pair").mkdir()
+    pair = TimedPair(tmp_path / "pair")
+    delivered: list[LogBatch] = []
+    monkeypatch.setattr(pair, "deliver", delivered.append)
+    pair.script(STATEMENTS[0])
+    pair.writer.begin()
+    counted = "with recursive c(i) as (values(1) union all select i + 1 from c limit 400)"
+    pair.writer.run(pair.gate.examine(f"insert into t {counted} select i, i from c"), ())
+    pair.send(pair.writer.finish([], ""))
+    pair.close()
+    frames = [BatchFrame(batch.first_offset, 1, batch.preamble or b"", list(batch.records)) for batch in delivered]
+    assert len(frames) > 4
+    for position, rows in ((1, 0), (2, 0), (len(frames) - 1, 0), (len(frames), 400)):
+        state, content = through(tmp_path, frames, position)
+        assert state.position == (len(frames) if rows else 1)
+        assert len(content[1][0]) == rows  # type: ignore[index]

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.property.rowlog_workload import Pair
+from triplicate.sql.core import batch_builder
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.committed_changes import ChangeType, CommittedChange, FeedEntry, transactions_in
+from triplicate.sql.executor import change_capture, staged_parts
 from triplicate.sql.executor.statement_batches import AutocommitRequest
 
 KEYS = {
@@ -84,3 +86,32 @@ def test_a_copy_that_goes_by_the_keys_is_the_table(pair: Pair, kind: str, end: s
         rows = pair.reader.execute("select id, k, v from t").fetchall()
         assert sorted(copy.values()) == sorted(rows)
     assert updates > 50
+
+
+def test_the_parts_of_a_large_transaction_follow_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_capture, "PIECE_BYTES", 500)
+    monkeypatch.setattr(staged_parts, "PART_BYTES", 500)
+    monkeypatch.setattr(batch_builder, "MAX_ENTRY_BYTES", batch_builder.ENTRY_MARGIN_BYTES + 500)
+    pair = Pair(tmp_path)
+    pair.script("create table t(id integer primary key, v text)")
+    pair.writer.begin()
+    for sql in (
+        "insert into t with recursive c(i) as (values(1) union all select i + 1 from c limit 90) select i, i from c",
+        "delete from t",
+    ):
+        pair.writer.run(pair.gate.examine(sql), ())
+    pending = pair.writer.finish([], "")
+    assert pending.parts is not None
+    entries = [
+        FeedEntry(10 + index, 0, records, preamble, 5)
+        for index, (preamble, records) in enumerate(pending.parts.read(index) for index in range(pending.count))
+    ]
+    pair.send(pending)
+    pair.close()
+    pieces = [piece for entry in entries for piece in transactions_in(entry, lambda table, version: True, wants_schema=True)]
+    assert len({piece.transaction_id for piece in pieces}) == 1
+    assert {piece.parts for piece in pieces} == {len(entries)}
+    assert [piece.position for piece in pieces] == [10 + piece.part for piece in pieces]
+    changes = [change for piece in pieces for change in piece.changes]
+    assert [change.seq for change in changes] == list(range(180))
+    assert [change.type for change in changes] == [ChangeType.INSERT] * 90 + [ChangeType.DELETE] * 90

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.records import StatementResult, encode_results
 from triplicate.sql.core.request_results import KEPT_ROWS_BYTES, repeated_result, storable_results
+from triplicate.sql.core.statement_results import StatementResult, encode_results
 
 
 def results_of(size_bytes: int) -> list[StatementResult]:

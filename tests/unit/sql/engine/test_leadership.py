@@ -23,10 +23,11 @@ from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.executor import transaction_functions
+from triplicate.sql.executor.change_capture import LateChanges
 from triplicate.sql.executor.change_runner import ChangeRunner
 from triplicate.sql.executor.statement_batches import AutocommitRequest, StatementOutcome
 from triplicate.sql.executor.transaction_functions import TransactionIds
-from triplicate.sql.executor.writer_connection import LateChanges, WriterConnection
+from triplicate.sql.executor.writer_connection import WriterConnection
 
 
 def test_nothing_is_visible_before_the_log_has_acknowledged_it(tmp_path: Path) -> None:

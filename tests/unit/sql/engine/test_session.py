@@ -335,24 +335,6 @@ def _entries(cluster: Cluster) -> int:
     return sum(len(ledger.entries) for ledger in cluster.stage.bookies.ledgers.values())
 
 
-def test_a_transaction_larger_than_an_entry_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        session = await (await cluster.leader()).session()
-        await run(session, "create table t(a)")
-        assert await state_of(run(session, "insert into t values(randomblob(4500000))")) == "54000"
-        await run(session, "begin")
-        for _ in range(4):
-            await run(session, "insert into t values(randomblob(1000000))")
-        assert await state_of(run(session, "insert into t values(randomblob(1000000))")) == "54000"
-        assert session.status is TransactionStatus.FAILED
-        await run(session, "rollback")
-        assert await run(session, "select count(*) from t") == [(0,)]
-        await run(session, "insert into t values(randomblob(3500000))")
-        assert await run(session, "select count(*) from t") == [(1,)]
-
-    play(tmp_path, scene)
-
-
 def test_a_transaction_that_was_ended_for_idleness_can_be_rolled_back_at_once(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         await cluster.start("strict", replace(SETTINGS, transaction_idle_s=0.1))

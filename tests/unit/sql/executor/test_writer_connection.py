@@ -357,16 +357,3 @@ def test_a_refused_row_undoes_all_rows_of_its_call(pair: Pair) -> None:
     pair.send(pair.writer.finish([], ""))
     same(pair)
     assert pair.reader.execute("select id from t").fetchall() == [(1,)]
-
-
-def test_a_call_of_many_rows_stops_at_the_limit_of_a_transaction(pair: Pair) -> None:
-    send(pair, "create table t(id integer primary key, a text)")
-    pair.writer.begin()
-    counts: list[int] = []
-    with pytest.raises((SqlError, TransactionLost)) as refused:
-        pair.writer.run_many(pair.gate.examine("insert into t values(?1, ?2)"), [(n, "x" * 100_000) for n in range(100)], counts)
-    error = refused.value.error if isinstance(refused.value, TransactionLost) else refused.value
-    assert isinstance(error, SqlError)
-    assert error.sqlstate == "54000"
-    assert len(counts) < 50
-    pair.writer.rollback()

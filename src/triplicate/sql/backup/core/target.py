@@ -1,7 +1,7 @@
 """The point of a log at which a database is wanted, and the search for it among the log's batches. Pure.
 
-A position is an offset of the log: everything before it belongs to the database as it was. Each record is one whole transaction, so every
-position lies between two transactions, even where several share an entry.
+A position is an offset of the log: everything before it belongs to the database as it was. Each record is one whole transaction, or a part
+of a large one. So a position lies between two transactions, even where several share an entry; one between two parts stands for the first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from triplicate.errors import ArgumentError
-from triplicate.sql.core.records import BatchHeader, SchemaChange, decode_header, decode_transaction, encode_header, transaction_number
+from triplicate.sql.core.records import (
+    BatchHeader,
+    SchemaChange,
+    decode_header,
+    decode_transaction,
+    encode_header,
+    part_of,
+    transaction_number,
+)
 
 _NUMBER_BITS = 40
 _LARGEST = 2**63 - 1
@@ -145,7 +153,7 @@ class TargetSearch:
         if header.epoch != target.epoch:
             return len(records)
         for index, record in enumerate(records):
-            if transaction_number(record) == target.number:
+            if transaction_number(record) == target.number and part_of(record).is_last:
                 self.reached = True
                 return index + 1
         return len(records)

@@ -18,11 +18,14 @@ from triplicate.sql.backup.core.target import (
 )
 from triplicate.sql.core.records import (
     BatchHeader,
+    EncodedOperations,
     SchemaChange,
     TableDictionary,
     Transaction,
+    TransactionPart,
     decode_header,
     encode_header,
+    encode_record,
     encode_transaction,
 )
 
@@ -115,3 +118,12 @@ def test_the_header_of_a_part_of_a_batch_has_the_schema_behind_that_part() -> No
         cut = decode_header(preamble_of_first(preamble, records[:count]))
         assert (cut.schema_version_after, cut.digest_after) == (version, DIGESTS[version])
         assert cut.time_ms == 1000
+
+
+def test_a_transaction_in_parts_is_reached_with_its_last_part() -> None:
+    search = TargetSearch(AtTransaction((1 << 40) + 5), 0)
+    for index in range(3):
+        part = encode_record(Transaction(5, part=TransactionPart(index + 1, 3, index)), [EncodedOperations(0, 0, b"")])
+        assert search.take(index, header(1, 1000), [part]) == 1
+        assert search.reached == (index == 2)
+    assert (search.position, search.is_missing) == (3, False)
