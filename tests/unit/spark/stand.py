@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pytest
 
-from tests.unit.log.fake import FakeBookies, Stage
+from tests.unit.log.fake import Stage
 from triplicate.blocking import BackgroundLoop
 from triplicate.log import Logs, LogSettings
 from triplicate.spark.cluster import access
@@ -23,10 +23,11 @@ SCHEMA = pa.schema([("offset", pa.int64()), ("key", pa.binary()), ("value", pa.b
 class Stand:
     """A cluster in memory with one empty log."""
 
-    def __init__(self, loop: BackgroundLoop, logs: Logs, bookies: FakeBookies) -> None:
+    def __init__(self, loop: BackgroundLoop, logs: Logs, stage: Stage) -> None:
         self.loop = loop
         self.logs = logs
-        self.bookies = bookies
+        self.stage = stage
+        self.bookies = stage.bookies
         self.access = LogAccess(loop, self.logs)
         loop.call(self.logs.create(LOG, LogSettings()))
 
@@ -52,6 +53,11 @@ class Stand:
             await writer.close()
 
         self.loop.call(body())
+
+    def write_at(self, time_ms: int, *values: bytes | None, log: str = LOG) -> None:
+        """Write at a time in ms since the epoch."""
+        self.stage.wall_us = time_ms * 1000
+        self.write(*values, log=log)
 
     def values(self) -> list[bytes | None]:
         """All that the log holds, read as a task reads it."""
@@ -79,9 +85,9 @@ def stand(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     """`access.logs` gives the logs of this stand for any URI."""
     loop = BackgroundLoop("stand")
 
-    async def make() -> tuple[Logs, FakeBookies]:
+    async def make() -> tuple[Logs, Stage]:
         stage = Stage()
-        return stage.logs(), stage.bookies
+        return stage.logs(), stage
 
     try:
         made = Stand(loop, *loop.call(make()))

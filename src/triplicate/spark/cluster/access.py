@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import time
 from bisect import bisect_right
@@ -37,6 +38,7 @@ Decided = TypeVar("Decided")
 
 KEYS_VARIABLE = "TRIPLICATE_LOG_CLIENT_KEYS_FILE"
 """The variable of an executor that names the key file where no option does."""
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 STATE_ATTEMPTS = 20
 BEHIND_PAUSE_S = 0.1
 OPEN_LEDGERS = 32
@@ -137,6 +139,25 @@ class LogAccess:
             if state.end >= reached or head.open is None or clock.monotonic() >= deadline:
                 return state
             await sleep(clock, BEHIND_PAUSE_S)
+
+    def offset_at(self, log: str, time_ms: int, end: int) -> int | None:
+        """The offset of the first record whose entry was written at a time (ms since the epoch) or later; None if there is none.
+
+        Args:
+            end: an earlier end of the log.
+        """
+        return self._loop.call(self._offset_at(log, EPOCH + datetime.timedelta(milliseconds=time_ms), end))
+
+    async def _offset_at(self, log: str, time: datetime.datetime, end: int) -> int | None:
+        for _ in range(STATE_ATTEMPTS):
+            # The end of the log, if there is none. A record that is appended meanwhile must not be taken for one of that time.
+            offset = await self._logs.offset_at(log, time)
+            if offset < end:
+                return offset
+            end = max(end, await self._logs.end_offset(log))
+            if offset >= end:
+                break
+        return None
 
     def states(self, names: Iterable[str]) -> dict[str, LogState]:
         """State of each log that exists."""

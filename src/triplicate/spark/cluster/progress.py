@@ -175,12 +175,15 @@ def not_read(end: LogPositions, read: LogReadOptions) -> list[DataLoss]:
     return [_not_read(log, position) for log, position in unread(end.logs, read.logs).items()]
 
 
-def starting_positions(read: LogReadOptions, point: StartingPoint, states: Mapping[str, LogState]) -> tuple[dict[str, int], list[DataLoss]]:
-    """The first offset to read of each log, from the option `startingOffsets`."""
+def starting_positions(point: StartingPoint, states: Mapping[str, LogState]) -> tuple[dict[str, int], list[DataLoss]]:
+    """The first offset to read of each log.
+
+    Args:
+        point: without times.
+    """
     starts: dict[str, int] = {}
     losses: list[DataLoss] = []
-    for log in read.logs:
-        state = states[log]
+    for log, state in states.items():
         if point.word is not None:
             starts[log] = state.first if point.word == EARLIEST else state.end
             continue
@@ -196,14 +199,17 @@ def starting_positions(read: LogReadOptions, point: StartingPoint, states: Mappi
 
 
 def ending_positions(
-    read: LogReadOptions, starts: Mapping[str, int], states: Mapping[str, LogState]
+    point: StartingPoint, starts: Mapping[str, int], states: Mapping[str, LogState]
 ) -> tuple[dict[str, int], list[DataLoss]]:
-    """The end offset (exclusive) of each log: the readable end, or the option `endingOffsets`."""
-    point = read.ending
-    if point is None or point.word is not None:
-        return {log: states[log].end for log in read.logs}, []
+    """The end offset (exclusive) of each log: the readable end, or an earlier offset.
+
+    Args:
+        point: without times.
+    """
+    if point.word is not None:
+        return {log: state.end for log, state in states.items()}, []
     # An end beyond the log's end is not an error: reading stops at the log's end.
-    ends = {log: min(states[log].end, point.offsets[log]) for log in read.logs}
+    ends = {log: min(state.end, point.offsets[log]) for log, state in states.items()}
     losses = [
         DataLoss(
             log,
@@ -211,7 +217,7 @@ def ending_positions(
                 f"log {log!r} begins at offset {states[log].first}; all up to {ends[log]} was truncated. {ALLOW} to read nothing"
             ),
         )
-        for log in read.logs
+        for log in states
         if ends[log] < states[log].first
     ]
     return {log: max(starts[log], end) for log, end in ends.items()}, losses

@@ -10,6 +10,8 @@ from triplicate.spark.core.options import EARLIEST, LATEST, LOGS, Options, Start
 
 RECORDS_PER_PARTITION = 250_000
 TARGET_LEDGER_BYTES = 16 * 1024 * 1024
+ERROR = "error"
+_EDGES = {"starting": "begins", "ending": "ends"}
 LEDGERS_LIMIT = 10_000
 """Maximum number of ledgers in one read."""
 
@@ -21,6 +23,11 @@ LOG_OPTIONS = (
     "keysFile",
     "startingOffsets",
     "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
     "maxOffsetsPerTrigger",
     "maxBytesPerTrigger",
     "recordsPerPartition",
@@ -34,7 +41,10 @@ WRITE_OPTIONS = ("metadataServiceUri", "log", "ledgerPassword", "keysFile", "txn
 
 @dataclass(frozen=True, slots=True)
 class LogReadOptions:
-    """Options of a read of logs. Offsets count records; an end is exclusive."""
+    """Options of a read of logs. Offsets count records; an end is exclusive.
+
+    `may_begin_at_end`: a log without a record at or after its starting time is read from its end; otherwise this is an error.
+    """
 
     metadata_uri: str
     ledger_password: str
@@ -48,6 +58,7 @@ class LogReadOptions:
     include_headers: bool
     include_metadata: bool
     fail_on_data_loss: bool
+    may_begin_at_end: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +104,15 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False
     logs = tuple(dict.fromkeys(part.strip() for part in named.split(",") if part.strip()))
     if not logs:
         raise ConfigError(f"triplicate: option 'log' or 'subscribe' names no log: {named!r}")
-    ending = options.point("endingOffsets", logs)
+    ending = _point(options, "ending", logs)
     if ending is not None and streaming:
-        raise ConfigError("triplicate: option 'endingOffsets' is for batch reads; a stream has no end")
+        raise ConfigError("triplicate: a stream has no end: options 'endingOffsets' and 'endingTimestamp' are for batch reads")
     if ending is not None and ending.word == EARLIEST:
         raise ConfigError("triplicate: option 'endingOffsets' is latest or JSON; a read that ends at the earliest offset holds nothing")
-    starting = options.point("startingOffsets", logs)
+    starting = _point(options, "starting", logs)
+    strategy = (options.text("startingOffsetsByTimestampStrategy") or ERROR).lower()
+    if strategy not in (ERROR, LATEST):
+        raise ConfigError(f"triplicate: option 'startingOffsetsByTimestampStrategy' is {ERROR} or {LATEST}, not {strategy!r}")
     if streaming is False:
         _check_batch(starting, ending)
     records_limit, bytes_limit = options.limit("maxOffsetsPerTrigger"), options.limit("maxBytesPerTrigger")
@@ -117,7 +131,21 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False
         include_headers=options.boolean("includeHeaders", False),
         include_metadata=options.boolean("includeMetadata", False),
         fail_on_data_loss=options.boolean("failOnDataLoss", True),
+        may_begin_at_end=strategy == LATEST,
     )
+
+
+def _point(options: Options, edge: str, logs: tuple[str, ...]) -> StartingPoint | None:
+    """The beginning or the end of a read, by one of three options.
+
+    Raises:
+        ConfigError: several are given. Kafka's source follows the time then.
+    """
+    forms = (f"{edge}Offsets", f"{edge}Timestamp", f"{edge}OffsetsByTimestamp")
+    given = [name for name in forms if options.text(name) is not None]
+    if len(given) > 1:
+        raise ConfigError(f"triplicate: give one of the options {' and '.join(map(repr, given))}: each says where the read {_EDGES[edge]}")
+    return options.point(forms[0], logs) or options.time(forms[1]) or options.times(forms[2], logs)
 
 
 def _check_batch(starting: StartingPoint | None, ending: StartingPoint | None) -> None:
@@ -128,10 +156,18 @@ def _check_batch(starting: StartingPoint | None, ending: StartingPoint | None) -
         raise ConfigError(
             "triplicate: option 'startingOffsets' is earliest or JSON in a batch read; one that begins at the end holds nothing"
         )
+    if ending is None:
+        return
     for log, first in starting.offsets.items():
-        last = ending.offsets.get(log, first) if ending is not None else first
+        last = ending.offsets.get(log, first)
         if first > last:
             raise ConfigError(f"triplicate: log {log!r} would be read from {first} to {last}: 'startingOffsets' lies after 'endingOffsets'")
+    if starting.times_ms and ending.times_ms:
+        for log in {**starting.times_ms, **ending.times_ms}:
+            begin, end = starting.time_ms(log), ending.time_ms(log)
+            if begin > end:
+                which = f"log {log!r}" if log else "the logs"
+                raise ConfigError(f"triplicate: {which} would be read from the time {begin} to {end}: the start lies after the end")
 
 
 def ledger_read_options(given: Mapping[str, str]) -> LedgerReadOptions:

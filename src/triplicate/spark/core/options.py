@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from triplicate.errors import ConfigError
 from triplicate.spark.core.table_options import NO_OPTIONS, NO_TABLES, is_created
@@ -17,6 +17,10 @@ LOGS = "triplicate"
 """The format name of the source for logs and ledgers."""
 EARLIEST = "earliest"
 LATEST = "latest"
+ANY_LOG = ""
+"""Stands for all logs where each could have a time of its own."""
+TIME_LIMIT_MS = 253_402_300_800_000
+"""The year 10000, in ms since the epoch."""
 
 _SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
 """Options that Spark passes to sources and sinks in addition to the user's."""
@@ -24,10 +28,19 @@ _SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
 
 @dataclass(frozen=True, slots=True)
 class StartingPoint:
-    """The begin or end of a read: `word` is earliest or latest, or `offsets` has an offset for each log."""
+    """The begin or end of a read: `word` is earliest or latest, or `offsets` has an offset for each log, or `times_ms` a time for each.
+
+    Args:
+        times_ms: in ms since the epoch; the one of `ANY_LOG` is for all logs.
+    """
 
     word: str | None
     offsets: Mapping[str, int]
+    times_ms: Mapping[str, int] = field(default_factory=dict)
+
+    def time_ms(self, log: str) -> int:
+        """The time for a log. Only where `times_ms` is not empty."""
+        return self.times_ms[log] if log in self.times_ms else self.times_ms[ANY_LOG]
 
 
 class Options:
@@ -95,16 +108,33 @@ class Options:
             return None
         if value.lower() in (EARLIEST, LATEST):
             return StartingPoint(value.lower(), {})
+        return StartingPoint(None, self._numbers(name, value, logs, "earliest, latest or JSON", 2**63))
+
+    def times(self, name: str, logs: Sequence[str]) -> StartingPoint | None:
+        """Parse ``{"flights": 1700000000000}`` with a time for each log, in ms since the epoch."""
+        value = self.text(name)
+        return (
+            None if value is None else StartingPoint(None, {}, self._numbers(name, value, logs, "JSON with ms since 1970", TIME_LIMIT_MS))
+        )
+
+    def time(self, name: str) -> StartingPoint | None:
+        """Parse one time for all logs, in ms since the epoch."""
+        number = self.integer(name, None)
+        if number is not None and number >= TIME_LIMIT_MS:
+            raise ConfigError(f"{self._source}: option {name!r} is a time in ms since 1970, before the year 10000, not {number}")
+        return None if number is None else StartingPoint(None, {}, {ANY_LOG: number})
+
+    def _numbers(self, name: str, value: str, logs: Sequence[str], forms: str, limit: int) -> dict[str, int]:
         try:
-            offsets = json.loads(value)
+            numbers = json.loads(value)
         except ValueError:
-            offsets = None
-        if not isinstance(offsets, dict) or not all(type(offset) is int and 0 <= offset < 2**63 for offset in offsets.values()):
-            raise ConfigError(f'{self._source}: option {name!r} is earliest, latest or JSON as {{"log": 1234}}, not {value!r}')
-        unknown = [log for log in offsets if log not in logs]
+            numbers = None
+        if not isinstance(numbers, dict) or not all(type(number) is int and 0 <= number < limit for number in numbers.values()):
+            raise ConfigError(f'{self._source}: option {name!r} is {forms} as {{"log": 1234}}, not {value!r}')
+        unknown = [log for log in numbers if log not in logs]
         if unknown:
             raise ConfigError(f"{self._source}: option {name!r} names {', '.join(unknown)}, which is not read; read are {', '.join(logs)}")
-        missing = [log for log in logs if log not in offsets]
+        missing = [log for log in logs if log not in numbers]
         if missing:
-            raise ConfigError(f"{self._source}: option {name!r} gives no offset for {', '.join(missing)}")
-        return StartingPoint(None, offsets)
+            raise ConfigError(f"{self._source}: option {name!r} gives no number for {', '.join(missing)}")
+        return numbers

@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 from triplicate.spark.cluster import access
 from triplicate.spark.cluster.progress import ending_positions, report, starting_positions
 from triplicate.spark.core.log_options import LedgerReadOptions, LogReadOptions
-from triplicate.spark.core.options import EARLIEST, StartingPoint
-from triplicate.spark.logs.reading import LedgerPart, plan_log_parts, read_ledger_part, read_log_part
+from triplicate.spark.core.options import EARLIEST, LATEST, StartingPoint
+from triplicate.spark.logs.reading import LedgerPart, find_end, find_start, plan_log_parts, read_ledger_part, read_log_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,11 +28,11 @@ class LogBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         read = self._read
         with access.logs(read.metadata_uri, read.ledger_password, read.keys_file) as logs:
-            point = read.starting or StartingPoint(EARLIEST, {})
             # Synced, so that records published before by another process are read even if this process's metadata server is behind.
             states = {log: logs.state(log, synced=True) for log in read.logs}
-            starts, losses, states = logs.decide_synced(states, lambda states: starting_positions(read, point, states))
-            ends, truncated = ending_positions(read, starts, states)
+            start, _ = find_start(logs, read, read.starting or StartingPoint(EARLIEST, {}), states)
+            starts, losses, states = logs.decide_synced(states, lambda states: starting_positions(start, states))
+            ends, truncated = ending_positions(find_end(logs, read.ending or StartingPoint(LATEST, {}), states), starts, states)
             report([*losses, *truncated], read.fail_on_data_loss)
             return plan_log_parts(logs, starts, ends, read.records_per_partition, fail_on_data_loss=read.fail_on_data_loss)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +14,13 @@ from triplicate.errors import ConfigError
 from triplicate.ledger import Entry
 from triplicate.log import OffsetRange
 from triplicate.spark.cluster import access
-from triplicate.spark.cluster.access import LogAccess
+from triplicate.spark.cluster.access import EPOCH, LogAccess
 from triplicate.spark.cluster.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange, record_batches
 from triplicate.spark.cluster.packing import pack
-from triplicate.spark.cluster.progress import gaps, report
+from triplicate.spark.cluster.progress import LogState, gaps, report
 from triplicate.spark.cluster.versions import arrow_schema
 from triplicate.spark.core.log_options import LedgerReadOptions, LogReadOptions
+from triplicate.spark.core.options import LATEST, StartingPoint
 
 
 class LogPart(InputPartition):
@@ -43,6 +45,36 @@ class LedgerPart(InputPartition):
         self.ledger_id = ledger_id
         self.first_entry = first_entry
         self.last_entry = last_entry
+
+
+def find_start(logs: LogAccess, read: LogReadOptions, point: StartingPoint, states: Mapping[str, LogState]) -> tuple[StartingPoint, bool]:
+    """A starting point without times, and whether it is the end of a log, which would be another one later.
+
+    Raises:
+        ConfigError: a log has no record at or after its starting time, and that is an error.
+    """
+    if not point.times_ms:
+        return point, point.word == LATEST
+    found = {log: logs.offset_at(log, point.time_ms(log), state.end) for log, state in states.items()}
+    for log, offset in found.items():
+        if offset is None and not read.may_begin_at_end:
+            time = EPOCH + timedelta(milliseconds=point.time_ms(log))
+            raise ConfigError(
+                f"triplicate: log {log!r} has no record that was written at {time.isoformat()} ({point.time_ms(log)} ms) or later. Give an "
+                "earlier time, or set startingOffsetsByTimestampStrategy=latest to begin at the log's end"
+            )
+    return _within(found, states), None in found.values()
+
+
+def find_end(logs: LogAccess, point: StartingPoint, states: Mapping[str, LogState]) -> StartingPoint:
+    """An ending point without times."""
+    if not point.times_ms:
+        return point
+    return _within({log: logs.offset_at(log, point.time_ms(log), state.end) for log, state in states.items()}, states)
+
+
+def _within(found: Mapping[str, int | None], states: Mapping[str, LogState]) -> StartingPoint:
+    return StartingPoint(None, {log: states[log].end if offset is None else offset for log, offset in found.items()})
 
 
 def plan_log_parts(

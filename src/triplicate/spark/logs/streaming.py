@@ -33,7 +33,7 @@ from triplicate.spark.cluster.versions import (
 from triplicate.spark.core.log_options import LogReadOptions
 from triplicate.spark.core.offsets import LogPosition, LogPositions, decode_positions, encode_positions, limited
 from triplicate.spark.core.options import LATEST, LOGS, StartingPoint
-from triplicate.spark.logs.reading import plan_log_parts, read_log_part
+from triplicate.spark.logs.reading import find_start, plan_log_parts, read_log_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,17 +83,19 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Called again after a restart before the first commit; the start of the first batch is not logged.
         if self._initial is None:
             point = self._read.starting or StartingPoint(LATEST, {})
-            # An empty first batch stores this beginning in the checkpoint; a later `latest` would differ.
-            self._begins_empty = point.word == LATEST
-            self._initial = self._last_end if self._begins_empty and self._last_end.logs else self._find_beginning(point)
+            is_after_first_end = point.word == LATEST and bool(self._last_end.logs)
+            self._initial, at_end = (self._last_end, True) if is_after_first_end else self._find_beginning(point)
+            # An empty first batch stores this beginning in the checkpoint; the end of a log would be another one later.
+            self._begins_empty = at_end
         return encode_positions(self._initial)
 
-    def _find_beginning(self, point: StartingPoint) -> LogPositions:
+    def _find_beginning(self, point: StartingPoint) -> tuple[LogPositions, bool]:
         with self._logs() as logs:
             present = self._latest()
-            starts, losses, states = logs.decide_synced(present, lambda states: starting_positions(self._read, point, states))
+            start, at_end = find_start(logs, self._read, point, present)
+            starts, losses, states = logs.decide_synced(present, lambda states: starting_positions(start, states))
         report(losses, self._read.fail_on_data_loss)
-        return LogPositions({log: LogPosition(starts[log], states[log].log_id) for log in starts})
+        return LogPositions({log: LogPosition(starts[log], states[log].log_id) for log in starts}), at_end
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._read.max_offsets_per_trigger is not None:

@@ -61,7 +61,7 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
     (log_read_options, {**URI, "log": "a", "startingoffsets": "early"}, "earliest, latest or JSON"),
     (log_read_options, {**URI, "log": "a", "startingoffsets": '{"a": -2}'}, "earliest, latest or JSON"),
     (log_read_options, {**URI, "log": "a", "startingoffsets": '{"a": true}'}, "earliest, latest or JSON"),
-    (log_read_options, {**URI, "subscribe": "a,b", "startingoffsets": '{"a": 1}'}, "no offset for b"),
+    (log_read_options, {**URI, "subscribe": "a,b", "startingoffsets": '{"a": 1}'}, "no number for b"),
     (log_read_options, {**URI, "log": "a", "endingoffsets": "earliest"}, "'endingOffsets' is latest or JSON"),
     (log_read_options, {**URI, "log": "a", "maxoffsetspertrigger": "0"}, "at least 1"),
     (log_read_options, {**URI, "log": "a", "maxoffsetspertrigger": "many"}, "must be an integer"),
@@ -98,6 +98,31 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
     (log_read_options, {}, "CREATE TABLE t USING triplicate OPTIONS"),
     (write_options, {"checkpointlocation": "/c"}, "there are no options"),
     (log_read_options, {**URI, "subscribe": " , "}, "names no log"),
+    (
+        log_read_options,
+        {**URI, "log": "a", "startingoffsets": "earliest", "startingtimestamp": "1"},
+        "one of the options 'startingOffsets' and 'startingTimestamp': each says where the read begins",
+    ),
+    (
+        log_read_options,
+        {**URI, "log": "a", "endingtimestamp": "1", "endingoffsetsbytimestamp": '{"a": 1}'},
+        "'endingTimestamp' and 'endingOffsetsByTimestamp': each says where the read ends",
+    ),
+    (log_read_options, {**URI, "log": "a", "startingtimestamp": "253402300800000"}, "before the year 10000"),
+    (log_read_options, {**URI, "log": "a", "startingtimestamp": "2026-01-01"}, "must be an integer"),
+    (log_read_options, {**URI, "subscribe": "a,b", "startingoffsetsbytimestamp": '{"a": 1}'}, "gives no number for b"),
+    (log_read_options, {**URI, "log": "a", "startingoffsetsbytimestamp": "5"}, "is JSON with ms since 1970"),
+    (log_read_options, {**URI, "log": "a", "startingoffsetsbytimestampstrategy": "earliest"}, "is error or latest, not 'earliest'"),
+    (
+        log_read_options,
+        {**URI, "log": "a", "startingtimestamp": "5", "endingtimestamp": "4"},
+        "would be read from the time 5 to 4",
+    ),
+    (
+        log_read_options,
+        {**URI, "subscribe": "a,b", "startingoffsetsbytimestamp": '{"a": 3, "b": 5}', "endingtimestamp": "4"},
+        "log 'b' would be read from the time 5 to 4",
+    ),
 ]
 
 
@@ -110,6 +135,8 @@ def test_a_mistake_is_refused_by_name(read: Callable[..., Any], given: dict[str,
 def test_a_stream_has_no_end_and_numbers_its_batches_itself() -> None:
     with pytest.raises(ConfigError, match="a stream has no end"):
         log_read_options({**URI, "log": "a", "endingoffsets": "latest"}, streaming=True)
+    with pytest.raises(ConfigError, match="a stream has no end"):
+        log_read_options({**URI, "log": "a", "endingtimestamp": "1"}, streaming=True)
     with pytest.raises(ConfigError, match="numbers its batches itself"):
         write_options({**URI, "log": "a", "txnappid": "x", "txnversion": "1"}, streaming=True)
     with pytest.raises(ConfigError, match="a stream has no end"):

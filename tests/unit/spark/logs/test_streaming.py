@@ -65,7 +65,11 @@ class World:
         return [f"{log} {self.lives[log]} {number}" for number in range(first, end)]
 
     def driver(self, allowed: bool) -> LogStreamReader:
-        given = {"metadataserviceuri": "memory:", "subscribe": ",".join(self.subscribed), "startingoffsets": self.start}
+        given = {"metadataserviceuri": "memory:", "subscribe": ",".join(self.subscribed)}
+        if self.start == "time":
+            given |= {"startingtimestamp": "0", "startingoffsetsbytimestampstrategy": "latest"}
+        else:
+            given["startingoffsets"] = self.start
         if self.limit is not None:
             given["maxoffsetspertrigger"] = str(self.limit)
         made = TriplicateDataSource({**given, "failondataloss": str(not allowed).lower()}).streamReader(VALUES)
@@ -188,13 +192,13 @@ def check(world: World, allowed: bool) -> None:
 
 
 @settings(deadline=None, max_examples=examples(150))
-@given(st.sampled_from([None, 3]), st.sampled_from(["earliest", "latest"]), STEPS)
+@given(st.sampled_from([None, 3]), st.sampled_from(["earliest", "latest", "time"]), STEPS)
 def test_without_an_error_no_row_is_skipped_or_doubled(limit: int | None, start: str, steps: list[Any]) -> None:
     run(limit, start, steps, False)
 
 
 @settings(deadline=None, max_examples=examples(150))
-@given(st.sampled_from([None, 3]), st.sampled_from(["earliest", "latest"]), STEPS)
+@given(st.sampled_from([None, 3]), st.sampled_from(["earliest", "latest", "time"]), STEPS)
 def test_where_loss_is_allowed_what_is_there_is_delivered_once(limit: int | None, start: str, steps: list[Any]) -> None:
     logging.getLogger("triplicate.spark.cluster.progress").setLevel(logging.CRITICAL)
     try:
@@ -206,6 +210,6 @@ def test_where_loss_is_allowed_what_is_there_is_delivered_once(limit: int | None
 
 
 @settings(deadline=None, max_examples=examples(150))
-@given(st.sampled_from(["earliest", "latest"]), STEPS)
+@given(st.sampled_from(["earliest", "latest", "time"]), STEPS)
 def test_without_an_error_nothing_is_skipped_or_doubled_with_pyspark_4_1(start: str, steps: list[Any]) -> None:
     run(None, start, [step for step in steps if step != ("batch", step[1], 1)], False, asks_with_start=False)
