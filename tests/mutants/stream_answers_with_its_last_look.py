@@ -15,7 +15,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     def broken(self: access.LogStatePoller) -> dict[str, LogState]:
         now: float = vars(access)["time"].monotonic()
-        if self._states is not None and now - self._looked_at < self._interval_s:
+        if self._states is not None and now < self._due_at:
             return self.last_states()
         return look(self)
 

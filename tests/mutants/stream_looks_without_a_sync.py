@@ -1,6 +1,6 @@
 """A stream reads the log's end from a metadata server that may be behind, and reports no further records."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from triplicate.spark.cluster import access
 from triplicate.spark.cluster.progress import LogState
@@ -9,9 +9,7 @@ TESTS = ["tests/unit/spark/cluster/test_access.py::test_what_was_acknowledged_be
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def broken(self: access.LogStatePoller) -> dict[str, LogState]:
-        with access.logs(self._metadata_uri, self._ledger_password) as logs:
-            self._states = {name: logs.state(name) for name in self._names}
-        return dict(self._states)
+    def broken(self: access.LogAccess, names: Iterable[str], matches: object = None) -> dict[str, LogState]:
+        return self.states(names)
 
-    patch(access.LogStatePoller, "states", broken)
+    patch(access.LogAccess, "synced_states", broken)

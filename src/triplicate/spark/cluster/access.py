@@ -7,15 +7,17 @@ import os
 import time
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from triplicate.blocking import BackgroundLoop, BlockingClient, BlockingLogs, BlockingRangeReader, BlockingReader, BlockingStagingWriter
 from triplicate.errors import HandleClosed, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated, SessionExpired
 from triplicate.ledger import Entry
 from triplicate.log import (
+    USER,
+    Head,
     JoinResult,
     LogClientSettings,
     LogEntry,
@@ -28,7 +30,7 @@ from triplicate.log import (
     StagingOrigin,
     decode_header,
 )
-from triplicate.runtime import sleep
+from triplicate.runtime import map_bounded, sleep
 from triplicate.spark.cluster import connections
 from triplicate.spark.cluster.arrow import EntryRange
 from triplicate.spark.cluster.progress import DataLoss, LogState
@@ -40,6 +42,10 @@ KEYS_VARIABLE = "TRIPLICATE_LOG_CLIENT_KEYS_FILE"
 """The variable of an executor that names the key file where no option does."""
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 STATE_ATTEMPTS = 20
+STATES_AT_ONCE = 64
+"""Maximum number of logs whose states are read at the same time."""
+LOOK_SHARE = 4
+"""A pause between two looks is at least this number of times as long as the look took."""
 BEHIND_PAUSE_S = 0.1
 OPEN_LEDGERS = 32
 READ_BYTES = 2 * 1024 * 1024
@@ -96,22 +102,17 @@ class LogAccess:
         state = self.state(log)
         return state.first, state.end
 
-    def state(self, log: str, *, synced: bool = False) -> LogState:
+    def state(self, log: str) -> LogState:
         """The state of a log, perhaps from a metadata server that is behind the others.
-
-        Args:
-            synced: include every change of the metadata made before this call, also by other processes.
 
         Raises:
             NoSuchLog.
         """
-        return self._loop.call(self._state(log, synced=synced))
+        return self._loop.call(self._state(log))
 
-    async def _state(self, log: str, *, synced: bool = False) -> LogState:
-        if synced:
-            await self._logs.store.read(log, synced=True)
+    async def _state(self, log: str, head: Head | None = None) -> LogState:
         for _ in range(STATE_ATTEMPTS):
-            head = await self._logs.head(log)
+            head = head or await self._logs.head(log)
             if head.open is None:
                 return LogState(head.log_id, head.first_offset, head.closed_end)
             end = await self._logs.end_offset(log)
@@ -119,6 +120,7 @@ class LogAccess:
             # The id must not change between the reads: the end belongs to this log.
             if again.log_id == head.log_id:
                 return LogState(again.log_id, again.first_offset, max(again.first_offset, end))
+            head = again
         raise NoSuchLog(f"log {log!r} is deleted and created again repeatedly; try again later")
 
     def synced_state(self, log: str, reached: int) -> LogState:
@@ -161,11 +163,41 @@ class LogAccess:
 
     def states(self, names: Iterable[str]) -> dict[str, LogState]:
         """State of each log that exists."""
-        states: dict[str, LogState] = {}
-        for name in names:
+        return self._loop.call(self._states(list(names), self._state))
+
+    def synced_states(self, names: Iterable[str], matches: Callable[[str], bool] | None = None) -> dict[str, LogState]:
+        """State of each log, including every change of the metadata made before this call, also by other processes.
+
+        Args:
+            matches: the states are those of all logs of users with such names, instead of `names`.
+
+        Raises:
+            NoSuchLog: one of `names` does not exist.
+        """
+        return self._loop.call(self._synced_states(list(names), matches))
+
+    async def _synced_states(self, names: list[str], matches: Callable[[str], bool] | None) -> dict[str, LogState]:
+        store = self._logs.store
+        await store.persist(lambda: store.tree.sync(store.root))
+        if matches is not None:
+            names = [name for name in await store.nodes() if matches(name)]
+            return await self._states(names, self._users_state)
+        states = await map_bounded(self._state, names, most=STATES_AT_ONCE, name="states")
+        return dict(zip(names, states, strict=True))
+
+    async def _states(self, names: list[str], state: Callable[[str], Coroutine[Any, Any, LogState | None]]) -> dict[str, LogState]:
+        async def ask(name: str) -> LogState | None:
             with suppress(NoSuchLog):
-                states[name] = self.state(name)
-        return states
+                return await state(name)
+            return None
+
+        states = await map_bounded(ask, names, most=STATES_AT_ONCE, name="states")
+        return {name: found for name, found in zip(names, states, strict=True) if found is not None}
+
+    async def _users_state(self, log: str) -> LogState | None:
+        """The state of a log, unless it belongs to a database, a key-value store or a pipeline."""
+        head = await self._logs.head(log)
+        return await self._state(log, head) if head.purpose == USER else None
 
     def decide_synced(
         self,
@@ -355,19 +387,29 @@ def _entries(reader: BlockingReader, first_entry: int, last_entry: int) -> Itera
 
 
 class LogStatePoller:
-    """The states of some logs, read at most once in an interval.
+    """The states of some logs, read at most once in an interval, which is longer if that takes long: with 10,000 logs a few seconds.
 
     Args:
         interval_s: minimum time in seconds between two reads.
+        matches: the logs are those with such names, instead of `names`; the list is read again each time.
     """
 
-    def __init__(self, metadata_uri: str, ledger_password: str, names: Iterable[str], interval_s: float, keys_file: str = "") -> None:
+    def __init__(
+        self,
+        metadata_uri: str,
+        ledger_password: str,
+        names: Iterable[str],
+        interval_s: float,
+        keys_file: str = "",
+        matches: Callable[[str], bool] | None = None,
+    ) -> None:
         self._metadata_uri = metadata_uri
         self._ledger_password = ledger_password
         self._keys_file = keys_file
         self._names = tuple(names)
+        self._matches = matches
         self._interval_s = interval_s
-        self._looked_at = 0.0
+        self._due_at = 0.0
         self._states: dict[str, LogState] | None = None
 
     def states(self) -> dict[str, LogState]:
@@ -377,10 +419,12 @@ class LogStatePoller:
         records reports to `processAllAvailable` that it has read all records.
         """
         if self._states is not None:
-            time.sleep(max(0.0, self._looked_at + self._interval_s - time.monotonic()))
-        self._looked_at = time.monotonic()
+            time.sleep(max(0.0, self._due_at - time.monotonic()))
+        began = time.monotonic()
         with logs(self._metadata_uri, self._ledger_password, self._keys_file) as access:
-            self._states = {name: access.state(name, synced=True) for name in self._names}
+            self._states = access.synced_states(self._names, self._matches)
+        ended = time.monotonic()
+        self._due_at = max(began + self._interval_s, ended + LOOK_SHARE * (ended - began))
         return dict(self._states)
 
     def last_states(self) -> dict[str, LogState]:

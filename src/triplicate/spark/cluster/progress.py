@@ -10,7 +10,7 @@ import logging
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
-from triplicate.errors import ArgumentError, ConfigError, LogReplaced, OffsetGap, OffsetTruncated, TriplicateError
+from triplicate.errors import ArgumentError, ConfigError, LogReplaced, NoSuchLog, OffsetGap, OffsetTruncated, TriplicateError
 from triplicate.spark.core.log_options import LogReadOptions
 from triplicate.spark.core.offsets import LogPosition, LogPositions
 from triplicate.spark.core.options import EARLIEST, StartingPoint
@@ -45,12 +45,15 @@ class DataLoss:
     certain: bool = False
 
 
-def resume(start: LogPositions, states: Mapping[str, LogState], *, keeps: bool = True) -> tuple[LogPositions, list[DataLoss]]:
+def resume(
+    start: LogPositions, states: Mapping[str, LogState], read: LogReadOptions, *, keeps: bool = True
+) -> tuple[LogPositions, list[DataLoss]]:
     """The beginning of each log in the next batch.
 
     Args:
         start: the position of the stream.
         states: the states of the logs that are read now. A log new to the stream is read from its first record.
+        read: says which logs are read, of those that exist.
         keeps: whether the end of the batch keeps the positions of logs that are not read now.
     """
     begins: dict[str, LogPosition] = {}
@@ -60,7 +63,7 @@ def resume(start: LogPositions, states: Mapping[str, LogState], *, keeps: bool =
         begins[log] = LogPosition(begin, state.log_id)
         losses += loss
     gone = unread(start.logs, states)
-    losses += [_not_read(log, position, kept=keeps) for log, position in gone.items()]
+    losses += [_deleted(log, at) if read.reads(log) else _not_read(log, at, kept=keeps) for log, at in gone.items()]
     return LogPositions(begins, {**unread(start.left, states), **gone}), losses
 
 
@@ -151,13 +154,13 @@ def batch_begins(start: LogPositions, end: LogPositions, states: Mapping[str, Lo
     return begins, losses
 
 
-def decided_losses(start: LogPositions, end: LogPositions) -> list[DataLoss]:
+def decided_losses(start: LogPositions, end: LogPositions, read: LogReadOptions) -> list[DataLoss]:
     """The losses between the two ends of a batch whose `end` was decided without `start`.
 
     PySpark 4.1 requests an end without the position of the stream, so `resume` has not seen both.
     """
     states = {log: LogState(stop.log_id or "", 0, stop.offset) for log, stop in end.logs.items()}
-    return resume(start, states, keeps=False)[1]
+    return resume(start, states, read, keeps=False)[1]
 
 
 def _known_begin(known: LogPosition | None, stop: LogPosition, state: LogState) -> int:
@@ -172,7 +175,7 @@ def _known_begin(known: LogPosition | None, stop: LogPosition, state: LogState) 
 
 def not_read(end: LogPositions, read: LogReadOptions) -> list[DataLoss]:
     """The losses of logs in a decided batch that the options do not name any more."""
-    return [_not_read(log, position) for log, position in unread(end.logs, read.logs).items()]
+    return [_not_read(log, position) for log, position in end.logs.items() if not read.reads(log)]
 
 
 def starting_positions(point: StartingPoint, states: Mapping[str, LogState]) -> tuple[dict[str, int], list[DataLoss]]:
@@ -269,6 +272,18 @@ def _not_read(log: str, position: LogPosition, *, kept: bool = True) -> DataLoss
             f"triplicate: the checkpoint holds log {log!r} at offset {position.offset}, and the options do not name it: its further "
             "records would not be read. Name it, use a new checkpoint, or set failOnDataLoss=false for one run: the position is "
             f"{'kept' if kept else 'dropped'}, and a log that is named again {again}"
+        ),
+        certain=True,
+    )
+
+
+def _deleted(log: str, position: LogPosition) -> DataLoss:
+    """Of a log that the pattern of the options matches; one that they name raises NoSuchLog where its state is read."""
+    return DataLoss(
+        log,
+        NoSuchLog(
+            f"log {log!r} was deleted: the stream is at its offset {position.offset}, and the records of it that were not read are lost. "
+            f"{ALLOW} to continue without it"
         ),
         certain=True,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from triplicate.errors import ConfigError
 from triplicate.spark.core.options import EARLIEST, LATEST, LOGS, Options, StartingPoint
@@ -19,6 +21,7 @@ LOG_OPTIONS = (
     "metadataServiceUri",
     "log",
     "subscribe",
+    "subscribePattern",
     "ledgerPassword",
     "keysFile",
     "startingOffsets",
@@ -43,6 +46,7 @@ WRITE_OPTIONS = ("metadataServiceUri", "log", "ledgerPassword", "keysFile", "txn
 class LogReadOptions:
     """Options of a read of logs. Offsets count records; an end is exclusive.
 
+    `pattern`: a regular expression for the names of the logs, which are not known then; empty: they are `logs`.
     `may_begin_at_end`: a log without a record at or after its starting time is read from its end; otherwise this is an error.
     """
 
@@ -50,6 +54,7 @@ class LogReadOptions:
     ledger_password: str
     keys_file: str
     logs: tuple[str, ...]
+    pattern: str
     starting: StartingPoint | None
     ending: StartingPoint | None
     records_per_partition: int
@@ -59,6 +64,10 @@ class LogReadOptions:
     include_metadata: bool
     fail_on_data_loss: bool
     may_begin_at_end: bool
+
+    def reads(self, log: str) -> bool:
+        """Whether a log is among those that are read."""
+        return compiled(self.pattern).fullmatch(log) is not None if self.pattern else log in self.logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +105,21 @@ def reads_ledgers(given: Mapping[str, str]) -> bool:
 def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False) -> LogReadOptions:
     """Raises ConfigError. `streaming` is None while it is unknown whether the read is a stream."""
     options = Options(LOGS, given, LOG_OPTIONS)
-    if options.text("log") is not None and options.text("subscribe") is not None:
-        raise ConfigError("triplicate: option 'log' names one log, 'subscribe' several, comma-separated; give one of the two")
-    named = options.text("log") or options.text("subscribe")
-    if named is None:
-        raise ConfigError("triplicate: one of the options 'log', 'subscribe' (several logs, comma-separated) or 'ledgers' is needed")
+    given_names = [name for name in ("log", "subscribe", "subscribePattern") if options.text(name) is not None]
+    if len(given_names) > 1:
+        raise ConfigError(
+            "triplicate: option 'log' names one log, 'subscribe' several, comma-separated, and 'subscribePattern' all whose names match; "
+            "give one of them"
+        )
+    if not given_names:
+        raise ConfigError(
+            "triplicate: one of the options 'log', 'subscribe' (several logs, comma-separated), 'subscribePattern' or 'ledgers' is needed"
+        )
+    named, pattern = options.text("log") or options.text("subscribe") or "", options.text("subscribePattern") or ""
     logs = tuple(dict.fromkeys(part.strip() for part in named.split(",") if part.strip()))
-    if not logs:
+    if pattern:
+        compiled(pattern)
+    elif not logs:
         raise ConfigError(f"triplicate: option 'log' or 'subscribe' names no log: {named!r}")
     ending = _point(options, "ending", logs)
     if ending is not None and streaming:
@@ -123,6 +140,7 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False
         ledger_password=options.text("ledgerPassword") or "",
         keys_file=options.text("keysFile") or "",
         logs=logs,
+        pattern=pattern,
         starting=starting,
         ending=ending,
         records_per_partition=options.limit("recordsPerPartition") or RECORDS_PER_PARTITION,
@@ -133,6 +151,20 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False
         fail_on_data_loss=options.boolean("failOnDataLoss", True),
         may_begin_at_end=strategy == LATEST,
     )
+
+
+@cache
+def compiled(pattern: str) -> Any:
+    """A regular expression for names of logs, which RE2 matches in linear time. Raises ConfigError."""
+    import re2  # Only reads by a pattern need it, and each process of Spark that plans something loads this module.
+
+    silent = re2.Options()
+    silent.log_errors = False
+    try:
+        return re2.compile(pattern, silent)
+    except re2.error as error:
+        reason = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else error
+        raise ConfigError(f"triplicate: option 'subscribePattern' is no regular expression of RE2: {pattern!r}: {reason}") from None
 
 
 def _point(options: Options, edge: str, logs: tuple[str, ...]) -> StartingPoint | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triplicate.errors import ConfigError
@@ -32,11 +32,18 @@ class StartingPoint:
 
     Args:
         times_ms: in ms since the epoch; the one of `ANY_LOG` is for all logs.
+        option: that gave the numbers for single logs. If logs are read by a pattern, they are not checked yet.
     """
 
     word: str | None
     offsets: Mapping[str, int]
     times_ms: Mapping[str, int] = field(default_factory=dict)
+    option: str = ""
+
+    def check(self, logs: Collection[str]) -> None:
+        """Check that the numbers are those of the logs that are read. Raises ConfigError."""
+        if self.option:
+            check_logs(self.option, self.times_ms or self.offsets, logs)
 
     def time_ms(self, log: str) -> int:
         """The time for a log. Only where `times_ms` is not empty."""
@@ -102,20 +109,24 @@ class Options:
         return value.lower() == "true"
 
     def point(self, name: str, logs: Sequence[str]) -> StartingPoint | None:
-        """Parse ``earliest``, ``latest`` or ``{"flights": 1234}`` with an offset for each log."""
+        """Parse ``earliest``, ``latest`` or ``{"flights": 1234}`` with an offset for each log.
+
+        Args:
+            logs: those that are read; empty if they are not known.
+        """
         value = self.text(name)
         if value is None:
             return None
         if value.lower() in (EARLIEST, LATEST):
             return StartingPoint(value.lower(), {})
-        return StartingPoint(None, self._numbers(name, value, logs, "earliest, latest or JSON", 2**63))
+        return StartingPoint(None, self._numbers(name, value, logs, "earliest, latest or JSON", 2**63), option=name)
 
     def times(self, name: str, logs: Sequence[str]) -> StartingPoint | None:
         """Parse ``{"flights": 1700000000000}`` with a time for each log, in ms since the epoch."""
         value = self.text(name)
-        return (
-            None if value is None else StartingPoint(None, {}, self._numbers(name, value, logs, "JSON with ms since 1970", TIME_LIMIT_MS))
-        )
+        if value is None:
+            return None
+        return StartingPoint(None, {}, self._numbers(name, value, logs, "JSON with ms since 1970", TIME_LIMIT_MS), name)
 
     def time(self, name: str) -> StartingPoint | None:
         """Parse one time for all logs, in ms since the epoch."""
@@ -131,10 +142,24 @@ class Options:
             numbers = None
         if not isinstance(numbers, dict) or not all(type(number) is int and 0 <= number < limit for number in numbers.values()):
             raise ConfigError(f'{self._source}: option {name!r} is {forms} as {{"log": 1234}}, not {value!r}')
-        unknown = [log for log in numbers if log not in logs]
-        if unknown:
-            raise ConfigError(f"{self._source}: option {name!r} names {', '.join(unknown)}, which is not read; read are {', '.join(logs)}")
-        missing = [log for log in logs if log not in numbers]
-        if missing:
-            raise ConfigError(f"{self._source}: option {name!r} gives no number for {', '.join(missing)}")
+        if logs:
+            check_logs(name, numbers, logs)
         return numbers
+
+
+def check_logs(name: str, numbers: Mapping[str, int], logs: Collection[str]) -> None:
+    """Check that an option gives a number for each log that is read, and for no other.
+
+    Args:
+        name: of the option.
+
+    Raises:
+        ConfigError.
+    """
+    unknown = [log for log in numbers if log not in logs]
+    if unknown:
+        read = ", ".join(sorted(logs)) or "none"
+        raise ConfigError(f"{LOGS}: option {name!r} names {', '.join(unknown)}, which is not read; read are {read}")
+    missing = [log for log in logs if log not in numbers]
+    if missing:
+        raise ConfigError(f"{LOGS}: option {name!r} gives no number for {', '.join(missing)}")

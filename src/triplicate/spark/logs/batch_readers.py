@@ -29,7 +29,7 @@ class LogBatchReader(DataSourceReader):
         read = self._read
         with access.logs(read.metadata_uri, read.ledger_password, read.keys_file) as logs:
             # Synced, so that records published before by another process are read even if this process's metadata server is behind.
-            states = {log: logs.state(log, synced=True) for log in read.logs}
+            states = logs.synced_states(read.logs, read.reads if read.pattern else None)
             start, _ = find_start(logs, read, read.starting or StartingPoint(EARLIEST, {}), states)
             starts, losses, states = logs.decide_synced(states, lambda states: starting_positions(start, states))
             ends, truncated = ending_positions(find_end(logs, read.ending or StartingPoint(LATEST, {}), states), starts, states)

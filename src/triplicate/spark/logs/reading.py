@@ -51,8 +51,9 @@ def find_start(logs: LogAccess, read: LogReadOptions, point: StartingPoint, stat
     """A starting point without times, and whether it is the end of a log, which would be another one later.
 
     Raises:
-        ConfigError: a log has no record at or after its starting time, and that is an error.
+        ConfigError: a log has no record at or after its starting time, and that is an error. The point is for other logs.
     """
+    point.check(states)
     if not point.times_ms:
         return point, point.word == LATEST
     found = {log: logs.offset_at(log, point.time_ms(log), state.end) for log, state in states.items()}
@@ -67,7 +68,8 @@ def find_start(logs: LogAccess, read: LogReadOptions, point: StartingPoint, stat
 
 
 def find_end(logs: LogAccess, point: StartingPoint, states: Mapping[str, LogState]) -> StartingPoint:
-    """An ending point without times."""
+    """An ending point without times. Raises ConfigError: it is for other logs."""
+    point.check(states)
     if not point.times_ms:
         return point
     return _within({log: logs.offset_at(log, point.time_ms(log), state.end) for log, state in states.items()}, states)

@@ -71,9 +71,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _poller(self) -> access.LogStatePoller:
         if self._seen is None:
-            self._seen = access.LogStatePoller(
-                self._read.metadata_uri, self._read.ledger_password, self._read.logs, LOOK_INTERVAL_S, self._read.keys_file
-            )
+            read = self._read
+            matches = read.reads if read.pattern else None
+            self._seen = access.LogStatePoller(read.metadata_uri, read.ledger_password, read.logs, LOOK_INTERVAL_S, read.keys_file, matches)
         return self._seen
 
     def _latest(self) -> dict[str, LogState]:
@@ -112,7 +112,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._begins_empty = False
             return encode_positions(stands)
         with self._logs() as logs:
-            resumed, losses, states = logs.decide_synced(self._latest(), lambda states: resume(stands, states))
+            resumed, losses, states = logs.decide_synced(
+                self._latest(), lambda states: resume(stands, states, self._read), may_be_gone=bool(self._read.pattern)
+            )
             report(losses, self._read.fail_on_data_loss)
             if self._frozen is not None:
                 # After a repeated read of the states, the run ends at the second result.
@@ -141,7 +143,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begins_later = self._begins_empty and stands == self._initial
         self._begins_empty = False
         if not HAS_LIMITS and not begins_later:
-            report(decided_losses(stands, stops), self._read.fail_on_data_loss)
+            report(decided_losses(stands, stops, self._read), self._read.fail_on_data_loss)
         report(not_read(stops, self._read), self._read.fail_on_data_loss)
         with self._logs() as logs:
             found = logs.states(stops.logs)

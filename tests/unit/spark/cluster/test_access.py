@@ -317,13 +317,12 @@ def test_a_log_that_is_made_again_while_it_is_planned_is_noticed(cluster: Stand,
 
 def test_a_server_that_is_behind_does_not_end_a_stream(cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.write(b"a", b"b")
-    stale, state = cluster.access.state(LOG), LogAccess.state
+    stale = cluster.access.state(LOG)
     cluster.make_again()
     cluster.write(*([b"x"] * 3))
     now = offset(3, cluster.log_id())
-    monkeypatch.setattr(LogAccess, "state", lambda self, log, **named: stale)
+    monkeypatch.setattr(LogAccess, "synced_states", lambda self, names, matches: {LOG: stale})
     assert latest(stream(), now) == now
-    monkeypatch.setattr(LogAccess, "state", state)
 
 
 def test_bookies_that_know_less_are_given_time_to_learn_what_was_confirmed(cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -414,11 +413,14 @@ def test_what_was_acknowledged_before_is_read_though_a_server_is_behind(how: str
     synced = False
 
     async def behind(self: HeadStore, name: str, **named: bool) -> Any:
-        nonlocal synced
-        synced = synced or named.get("synced", False)
         return await store(self, name, **named) if synced else old
 
+    async def sync(path: str) -> None:
+        nonlocal synced
+        synced = True
+
     monkeypatch.setattr(HeadStore, "read", behind)
+    monkeypatch.setattr(cluster.logs.store.tree, "sync", sync)
     if how == "batch":
         assert batch() == [(0, 2)]
     elif how == "beginning":

@@ -6,9 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplicate.spark.cluster.progress import DataLoss, LogState, batch_begins, end_of_batch, resume
+from triplicate.spark.core.log_options import log_read_options
 from triplicate.spark.core.offsets import LogPosition, LogPositions, decode_positions, encode_positions
 
 LOG = "events"
+READ = log_read_options({"metadataserviceuri": "memory:", "log": LOG})
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(1, 5)),
@@ -52,7 +54,7 @@ class Model:
         first = self.committed is None
         start = self.committed or LogPositions({LOG: LogPosition(self.first, f"life {self.life}")})
         if self.planned is None:
-            resumed, losses = resume(start, self.state())
+            resumed, losses = resume(start, self.state(), READ)
             self.began = self.began or (self.life, self.first)
             ends = {LOG: min(self.end, resumed.logs[LOG].offset + most)}
             self.planned = decode_positions(encode_positions(end_of_batch(start, resumed, ends, first=first)))

@@ -101,12 +101,11 @@ def test_a_first_batch_from_the_latest_offset_is_planned_again(cluster: Stand) -
 
 def test_an_end_goes_back_only_where_the_log_does(cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.write(b"a", b"b", b"c")
-    reader, state = stream(), LogAccess.state
+    reader = stream()
     end = reader.latestOffset()
     behind = replace(cluster.access.state(LOG), end=1)
-    monkeypatch.setattr(LogAccess, "state", lambda self, log, **named: behind)
+    monkeypatch.setattr(LogAccess, "synced_states", lambda self, names, matches: {LOG: behind})
     assert reader.latestOffset() == end, "a server or a bookie that is behind"
-    monkeypatch.setattr(LogAccess, "state", state)
 
 
 def test_an_end_without_a_start_says_nothing_of_beginnings(cluster: Stand) -> None:

@@ -54,7 +54,7 @@ def test_changes_start_at_a_word_or_a_version() -> None:
 MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
     (log_read_options, {"log": "a"}, "'metadataServiceUri' is missing"),
     (log_read_options, URI, "one of the options 'log', 'subscribe'"),
-    (log_read_options, {**URI, "log": "a", "subscribe": "b"}, "one of the two"),
+    (log_read_options, {**URI, "log": "a", "subscribe": "b"}, "give one of them"),
     (log_read_options, {**URI, "log": "a", "startingofsets": "latest"}, "did you mean 'startingOffsets'"),
     (log_read_options, {**URI, "log": "a", "zebra": "1"}, "known are metadataServiceUri, log"),
     (log_read_options, {**URI, "log": "a", "path": "/x"}, "this source has no paths"),
@@ -98,6 +98,8 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
     (log_read_options, {}, "CREATE TABLE t USING triplicate OPTIONS"),
     (write_options, {"checkpointlocation": "/c"}, "there are no options"),
     (log_read_options, {**URI, "subscribe": " , "}, "names no log"),
+    (log_read_options, {**URI, "subscribepattern": "(a"}, r"'subscribePattern' is no regular expression of RE2: '\(a': missing \)"),
+    (log_read_options, {**URI, "log": "a", "subscribepattern": "b"}, "give one of them"),
     (
         log_read_options,
         {**URI, "log": "a", "startingoffsets": "earliest", "startingtimestamp": "1"},
