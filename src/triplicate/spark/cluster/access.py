@@ -250,7 +250,7 @@ class LogAccess:
 
     def limit_bytes(self, begins: Mapping[str, int], ends: Mapping[str, int], max_bytes: int) -> dict[str, int]:
         """Ends about `max_bytes` after the beginnings, in all logs together."""
-        spans = {log: self._loop.call(self._spans(log)) for log in ends}
+        spans = {log: self._loop.call(self._spans(log)) for log in ends if begins[log] < ends[log]}
         return limited_by_bytes(begins, ends, spans, max_bytes)
 
     async def _spans(self, log: str) -> list[Span]:

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 HAS_LIMITS = importlib.util.find_spec("pyspark.sql.streaming.datasource") is not None
 
 if TYPE_CHECKING or HAS_LIMITS:
-    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, SupportsTriggerAvailableNow
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxBytes,
+        ReadMaxRows,
+        ReadMinRows,
+        SupportsTriggerAvailableNow,
+    )
 else:
 
     class SupportsTriggerAvailableNow:
@@ -40,6 +47,9 @@ else:
     class ReadMaxBytes(ReadLimit):
         """A number of bytes. Never created with PySpark 4.1."""
 
+    class ReadMinRows(ReadLimit):
+        """A least number of rows. Never created with PySpark 4.1."""
+
 
 __all__ = [
     "HAS_LIMITS",
@@ -47,6 +57,7 @@ __all__ = [
     "ReadLimit",
     "ReadMaxBytes",
     "ReadMaxRows",
+    "ReadMinRows",
     "SupportsTriggerAvailableNow",
     "arrow_schema",
     "check_limits",

@@ -12,6 +12,7 @@ from triplicate.spark.core.options import EARLIEST, LATEST, LOGS, Options, Start
 
 RECORDS_PER_PARTITION = 250_000
 TARGET_LEDGER_BYTES = 16 * 1024 * 1024
+MAX_TRIGGER_DELAY_S = 900.0
 ERROR = "error"
 _EDGES = {"starting": "begins", "ending": "ends"}
 LEDGERS_LIMIT = 10_000
@@ -33,7 +34,10 @@ LOG_OPTIONS = (
     "startingOffsetsByTimestampStrategy",
     "maxOffsetsPerTrigger",
     "maxBytesPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
     "recordsPerPartition",
+    "minPartitions",
     "includeHeaders",
     "includeMetadata",
     "failOnDataLoss",
@@ -58,12 +62,23 @@ class LogReadOptions:
     starting: StartingPoint | None
     ending: StartingPoint | None
     records_per_partition: int
+    min_partitions: int | None
     max_offsets_per_trigger: int | None
     max_bytes_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay_s: float
     include_headers: bool
     include_metadata: bool
     fail_on_data_loss: bool
     may_begin_at_end: bool
+
+    def records_per_task(self, records: int) -> int:
+        """Maximum number of records of one task.
+
+        Args:
+            records: of all tasks together.
+        """
+        return min(self.records_per_partition, max(1, records // (self.min_partitions or 1)))
 
     def reads(self, log: str) -> bool:
         """Whether a log is among those that are read."""
@@ -132,9 +147,11 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False
         raise ConfigError(f"triplicate: option 'startingOffsetsByTimestampStrategy' is {ERROR} or {LATEST}, not {strategy!r}")
     if streaming is False:
         _check_batch(starting, ending)
-    records_limit, bytes_limit = options.limit("maxOffsetsPerTrigger"), options.limit("maxBytesPerTrigger")
-    if records_limit is not None and bytes_limit is not None:
-        raise ConfigError("triplicate: give 'maxOffsetsPerTrigger' or 'maxBytesPerTrigger', not both: Spark knows one limit at a time")
+    least, most = options.limit("minOffsetsPerTrigger"), options.limit("maxOffsetsPerTrigger")
+    if least is not None and most is not None and least > most:
+        raise ConfigError(f"triplicate: 'minOffsetsPerTrigger' {least} is greater than 'maxOffsetsPerTrigger' {most}")
+    if least is None and options.text("maxTriggerDelay") is not None:
+        raise ConfigError("triplicate: option 'maxTriggerDelay' limits how long 'minOffsetsPerTrigger' holds a batch back: give that, too")
     return LogReadOptions(
         metadata_uri=options.required("metadataServiceUri"),
         ledger_password=options.text("ledgerPassword") or "",
@@ -144,8 +161,11 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False
         starting=starting,
         ending=ending,
         records_per_partition=options.limit("recordsPerPartition") or RECORDS_PER_PARTITION,
-        max_offsets_per_trigger=records_limit,
-        max_bytes_per_trigger=bytes_limit,
+        min_partitions=options.limit("minPartitions"),
+        max_offsets_per_trigger=most,
+        max_bytes_per_trigger=options.limit("maxBytesPerTrigger"),
+        min_offsets_per_trigger=least,
+        max_trigger_delay_s=options.duration("maxTriggerDelay", MAX_TRIGGER_DELAY_S),
         include_headers=options.boolean("includeHeaders", False),
         include_metadata=options.boolean("includeMetadata", False),
         fail_on_data_loss=options.boolean("failOnDataLoss", True),

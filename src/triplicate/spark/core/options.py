@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +23,8 @@ ANY_LOG = ""
 TIME_LIMIT_MS = 253_402_300_800_000
 """The year 10000, in ms since the epoch."""
 
+_DURATION = re.compile(r"([0-9]{1,15}) *(us|ms|s|m|min|h|d|)", re.ASCII)
+_UNITS_S = {"us": 1e-6, "": 1e-3, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
 """Options that Spark passes to sources and sinks in addition to the user's."""
 
@@ -99,6 +102,16 @@ class Options:
     def limit(self, name: str) -> int | None:
         """An integer of at least 1, or None."""
         return self.integer(name, None, low=1)
+
+    def duration(self, name: str, default_s: float) -> float:
+        """A time in seconds, given as ``15m``, ``30s``, ``500ms`` or a number of ms."""
+        value = self.text(name)
+        if value is None:
+            return default_s
+        match = _DURATION.fullmatch(value.lower())
+        if match is None:
+            raise ConfigError(f"{self._source}: option {name!r} is a time as 15m, 30s, 2h or 500ms, not {value!r}")
+        return int(match[1]) * _UNITS_S[match[2]]
 
     def boolean(self, name: str, default: bool) -> bool:
         value = self.text(name)

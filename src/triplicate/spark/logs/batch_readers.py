@@ -34,7 +34,8 @@ class LogBatchReader(DataSourceReader):
             starts, losses, states = logs.decide_synced(states, lambda states: starting_positions(start, states))
             ends, truncated = ending_positions(find_end(logs, read.ending or StartingPoint(LATEST, {}), states), starts, states)
             report([*losses, *truncated], read.fail_on_data_loss)
-            return plan_log_parts(logs, starts, ends, read.records_per_partition, fail_on_data_loss=read.fail_on_data_loss)
+            records = read.records_per_task(sum(max(0, ends[log] - start) for log, start in starts.items()))
+            return plan_log_parts(logs, starts, ends, records, fail_on_data_loss=read.fail_on_data_loss)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_log_part(self._read, partition, self._schema)

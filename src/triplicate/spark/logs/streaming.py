@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -27,6 +29,7 @@ from triplicate.spark.cluster.versions import (
     ReadLimit,
     ReadMaxBytes,
     ReadMaxRows,
+    ReadMinRows,
     SupportsTriggerAvailableNow,
     check_limits,
 )
@@ -53,7 +56,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             ConfigError: a limit is set, and this PySpark does not support limits.
         """
-        check_limits(LOGS, maxOffsetsPerTrigger=read.max_offsets_per_trigger, maxBytesPerTrigger=read.max_bytes_per_trigger)
+        check_limits(
+            LOGS,
+            maxOffsetsPerTrigger=read.max_offsets_per_trigger,
+            maxBytesPerTrigger=read.max_bytes_per_trigger,
+            minOffsetsPerTrigger=read.min_offsets_per_trigger,
+        )
         self._read = read
         self._schema = schema
         self._initial: LogPositions | None = None
@@ -62,6 +70,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The last end returned to PySpark 4.1, which does not pass the position of the stream."""
         self._frozen: dict[str, LogState] | None = None
         self._seen: access.LogStatePoller | None = None
+        self._triggered_at = -math.inf
+        """When the last batch with records was decided, by the monotonic clock."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_seen": None}
@@ -102,6 +112,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(self._read.max_offsets_per_trigger)
         if self._read.max_bytes_per_trigger is not None:
             return ReadMaxBytes(self._read.max_bytes_per_trigger)
+        if self._read.min_offsets_per_trigger is not None:
+            return ReadMinRows(self._read.min_offsets_per_trigger)
         return ReadAllAvailable()
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
@@ -121,14 +133,34 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._frozen = states
             begins = {log: position.offset for log, position in resumed.logs.items()}
             ends = {log: state.end for log, state in states.items()}
-            if isinstance(limit, ReadMaxRows):
-                ends = limited({log: logs.skip_lost_records(log, begins[log], ends[log]) for log in begins}, ends, limit.max_rows)
-            elif isinstance(limit, ReadMaxBytes) and any(begins[log] < ends[log] for log in ends):
-                ends = logs.limit_bytes(begins, ends, limit.max_bytes)
+            # Spark has one limit for each source. With another than "all" the options' limits apply, each after the one before.
+            if limit is not None and not isinstance(limit, ReadAllAvailable):
+                begins_found = {log: logs.skip_lost_records(log, begins[log], ends[log]) for log in begins}
+                if self._holds_back(sum(max(0, ends[log] - begin) for log, begin in begins_found.items())):
+                    return encode_positions(stands)
+                ends = self._limited(logs, begins_found, ends)
         if start is not None:
             return encode_positions(end_of_batch(stands, resumed, ends, first=stands == self._initial))
         self._last_end = LogPositions({log: LogPosition(end, states[log].log_id) for log, end in ends.items()}, resumed.left)
         return encode_positions(self._last_end)
+
+    def _holds_back(self, records: int) -> bool:
+        """Whether a batch of so many records is too small yet. The first of a query never is, nor one of a run that ends."""
+        read, now = self._read, time.monotonic()
+        least = read.min_offsets_per_trigger
+        if least is None or self._frozen is not None or records == 0:
+            return False
+        if records < least and now < self._triggered_at + read.max_trigger_delay_s:
+            return True
+        self._triggered_at = now
+        return False
+
+    def _limited(self, logs: access.LogAccess, begins: Mapping[str, int], ends: dict[str, int]) -> dict[str, int]:
+        if self._read.max_offsets_per_trigger is not None:
+            ends = limited(begins, ends, self._read.max_offsets_per_trigger)
+        if self._read.max_bytes_per_trigger is not None and any(begins[log] < ends[log] for log in ends):
+            ends = logs.limit_bytes(begins, ends, self._read.max_bytes_per_trigger)
+        return ends
 
     def reportLatestOffset(self) -> dict[str, Any]:
         states = self._poller().last_states() if self._frozen is None else self._frozen
@@ -150,7 +182,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begins, losses, states = logs.decide_synced(found, lambda states: batch_begins(stands, stops, states), may_be_gone=True)
             report(losses, self._read.fail_on_data_loss)
             ends = {log: min(stops.logs[log].offset, states[log].end) for log in begins}
-            parts = plan_log_parts(logs, begins, ends, self._read.records_per_partition, fail_on_data_loss=self._read.fail_on_data_loss)
+            records = self._read.records_per_task(sum(ends[log] - begin for log, begin in begins.items()))
+            parts = plan_log_parts(logs, begins, ends, records, fail_on_data_loss=self._read.fail_on_data_loss)
             # The log's id is the same before and after the plan, so the plan belongs to this log.
             for log in begins:
                 if logs.state(log).log_id != states[log].log_id:

@@ -31,7 +31,7 @@ def stream(**more: str) -> LogStreamReader:
     return LogStreamReader(log_read_options({**URI, **more}, streaming=True), None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "maxBytesPerTrigger"])
+@pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger"])
 def test_a_limit_is_refused_with_what_to_do(cluster: Stand, name: str) -> None:
     with pytest.raises(ConfigError, match=f"option '{name}' needs PySpark 4.2 or later"):
         stream(**{name.lower(): "10"})

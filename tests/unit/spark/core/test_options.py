@@ -65,7 +65,9 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
     (log_read_options, {**URI, "log": "a", "endingoffsets": "earliest"}, "'endingOffsets' is latest or JSON"),
     (log_read_options, {**URI, "log": "a", "maxoffsetspertrigger": "0"}, "at least 1"),
     (log_read_options, {**URI, "log": "a", "maxoffsetspertrigger": "many"}, "must be an integer"),
-    (log_read_options, {**URI, "log": "a", "maxoffsetspertrigger": "1", "maxbytespertrigger": "1"}, "not both"),
+    (log_read_options, {**URI, "log": "a", "maxoffsetspertrigger": "1", "minoffsetspertrigger": "2"}, "2 is greater than 'maxOff"),
+    (log_read_options, {**URI, "log": "a", "maxtriggerdelay": "1m"}, "'minOffsetsPerTrigger' holds a batch back: give that, too"),
+    (log_read_options, {**URI, "log": "a", "minoffsetspertrigger": "1", "maxtriggerdelay": "soon"}, "a time as 15m, 30s.*not 'soon'"),
     (log_read_options, {**URI, "log": "a", "includeheaders": "yes"}, "must be true or false"),
     (log_read_options, {**URI, "log": "a", "txnappid": "x"}, "unknown option 'txnappid'"),
     (ledger_read_options, {**URI, "ledgers": "7-3"}, "rising ranges"),
@@ -132,6 +134,18 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
 def test_a_mistake_is_refused_by_name(read: Callable[..., Any], given: dict[str, str], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         read(given)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("15m", 900), ("30s", 30), ("2 h", 7200), ("500ms", 0.5), ("1500", 1.5), ("1min", 60), ("1D", 86400)]
+)
+def test_a_duration_is_written_as_for_kafkas_source(text: str, seconds: float) -> None:
+    read = log_read_options({**URI, "log": "a", "minoffsetspertrigger": "1", "maxtriggerdelay": text})
+    assert read.max_trigger_delay_s == pytest.approx(seconds)
+
+
+def test_a_batch_is_held_back_for_a_quarter_of_an_hour() -> None:
+    assert log_read_options({**URI, "log": "a", "minoffsetspertrigger": "1"}).max_trigger_delay_s == 900
 
 
 def test_a_stream_has_no_end_and_numbers_its_batches_itself() -> None:
