@@ -10,4 +10,4 @@ TESTS = ["tests/unit/spark/logs/test_writing.py::test_a_task_that_fails_deletes_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(BlockingStagingWriter, "__exit__", lambda self, kind, error, trace: None)
+    patch(BlockingStagingWriter, "abandon", lambda self: None)

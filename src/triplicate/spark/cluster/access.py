@@ -303,6 +303,10 @@ class LogAccess:
         `Logs.check_publish`."""
         return self._blocking.check_publish(log, application=application, batch=batch)
 
+    def require(self, names: Iterable[str]) -> None:
+        """Raise NoSuchLog unless all logs exist."""
+        self._loop.call(map_bounded(self._logs.head, list(names), most=STATES_AT_ONCE, name="require"))
+
     def publish(self, log: str, ledgers: Sequence[StagedLedger], *, application: str | None, batch: int | None) -> PublishResult:
         """Publish staged ledgers to a log, all or none, and each batch of an application once. See `Logs.publish`."""
         return self._blocking.publish(log, ledgers, application=application, batch=batch, publisher=application or "Spark")

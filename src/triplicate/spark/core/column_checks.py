@@ -28,6 +28,8 @@ _WRITABLE = {
     "timestamp": ("timestamp",),
     "headers": ("array<struct<key:string,value:binary>>",),
 }
+_ROUTE = {"log": ("string",)}
+"""The column that names the log of each row, outside tables."""
 _MAY_BE_NULL = ("key", "value", "headers")
 PLACES = {"log": ("string",), "offset": ("bigint",), "_ledger_id": ("bigint",), "_entry_id": ("bigint",)}
 """Columns of a table of this source that the log fills. An INSERT omits them, and Spark writes nulls for them."""
@@ -96,13 +98,13 @@ def check_writable(columns: Sequence[tuple[str, str]], *, into_table: bool = Fal
         ConfigError: a column is missing, unknown, named twice, or of a type that cannot be stored.
     """
     names = [name for name, _ in columns]
-    known = {**_WRITABLE, **PLACES} if into_table else _WRITABLE
+    known = {**_WRITABLE, **(PLACES if into_table else _ROUTE)}
     if "value" not in (name.lower() for name in names):
         raise ConfigError(f"triplicate: a column 'value' (binary or string) is needed to write; there are {', '.join(names) or 'none'}")
     for name, kind in columns:
         kinds = known.get(name.lower())
         if kinds is None:
-            hint = "; the option 'log' names the log, one for all records" if name.lower() in ("log", "topic") else ""
+            hint = "; the option or a column 'log' names the log" if name.lower() == "topic" else ""
             raise ConfigError(f"triplicate: column {name!r} cannot be written; columns of a record are {', '.join(_WRITABLE)}{hint}")
         if _known_as(kind) not in kinds:
             # A timestamp without time zone is a moment only in the session's zone, which is not known here.

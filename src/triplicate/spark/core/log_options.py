@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -97,8 +97,9 @@ class LedgerReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Options of a write to a log.
+    """Options of a write to a log, or to several: `log` is empty if the rows' column `log` names the log of each.
 
+    `into_table`: the rows are those of an INSERT into a table, whose column `log` is the log's to fill.
     `application` and `version` name a batch job's write, so that running it again adds nothing; a streaming write uses the
     query's id and the batch number if they are not given.
     """
@@ -110,6 +111,7 @@ class WriteOptions:
     version: int | None
     target_ledger_bytes: int = TARGET_LEDGER_BYTES
     keys_file: str = ""
+    into_table: bool = False
 
 
 def reads_ledgers(given: Mapping[str, str]) -> bool:
@@ -245,21 +247,29 @@ def ledger_read_options(given: Mapping[str, str]) -> LedgerReadOptions:
     )
 
 
-def write_options(given: Mapping[str, str], *, streaming: bool = False) -> WriteOptions:
-    """Raises ConfigError."""
+def write_options(
+    given: Mapping[str, str], *, streaming: bool = False, columns: Iterable[str] = (), into_table: bool = False
+) -> WriteOptions:
+    """Raises ConfigError. `columns` are the names of the columns that are written."""
     options = Options(LOGS, given, WRITE_OPTIONS)
     application, version = options.text("txnAppId"), options.integer("txnVersion", None)
     if streaming and version is not None:
         raise ConfigError("triplicate: a stream numbers its batches itself; drop option 'txnVersion'")
     if not streaming and (application is None) != (version is None):
         raise ConfigError("triplicate: options 'txnAppId' and 'txnVersion' (greater for each new batch) go together in a batch write")
+    log = options.text("log") or ""
+    if not log and (into_table or "log" not in (name.lower() for name in columns)):
+        raise ConfigError(
+            "triplicate: option 'log' is missing; add .option(\"log\", …), or write a column 'log' that names the log of each row"
+        )
     target_bytes = options.integer("targetLedgerBytes", TARGET_LEDGER_BYTES)
     return WriteOptions(
         options.required("metadataServiceUri"),
         options.text("ledgerPassword") or "",
-        options.required("log"),
+        log,
         application,
         version,
         target_bytes if target_bytes is not None else TARGET_LEDGER_BYTES,
         options.text("keysFile") or "",
+        into_table,
     )

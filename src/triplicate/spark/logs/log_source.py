@@ -89,8 +89,7 @@ class TriplicateDataSource(DataSource):
         return LogStreamReader(log_options.log_read_options(given, streaming=True), wanted)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        write = log_options.write_options(self._given(schema, log_options.WRITE_OPTIONS))
-        self._refuse(schema, overwrite)
+        write = self._write_options(schema, overwrite, streaming=False)
         from triplicate.spark.logs.admission import DiscardedBatch, admit, warn_of_discarded
         from triplicate.spark.logs.writing import BatchPublisher
 
@@ -101,8 +100,7 @@ class TriplicateDataSource(DataSource):
         return BatchPublisher(write)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        write = log_options.write_options(self._given(schema, log_options.WRITE_OPTIONS), streaming=True)
-        self._refuse(schema, overwrite)
+        write = self._write_options(schema, overwrite, streaming=True)
         from triplicate.spark.logs.admission import admit
         from triplicate.spark.logs.writing import StreamPublisher
 
@@ -110,12 +108,16 @@ class TriplicateDataSource(DataSource):
             admit(write)
         return StreamPublisher(write)
 
-    def _refuse(self, schema: StructType, overwrite: bool) -> None:
-        if overwrite:
-            raise ConfigError("triplicate: a log is only appended to: use mode('append'); `triplicate log truncate` drops old records")
+    def _write_options(self, schema: StructType, overwrite: bool, *, streaming: bool) -> log_options.WriteOptions:
+        """The options of a write whose columns can be written."""
+        given, columns = self._given(schema, log_options.WRITE_OPTIONS), _columns(schema)
         # A query with its own options is not an INSERT into a table of this source, whose columns the log fills.
         into_table = "metadataserviceuri" not in {key.lower() for key in self.options}
-        check_writable(_columns(schema), into_table=into_table)
+        write = log_options.write_options(given, streaming=streaming, columns=[name for name, _ in columns], into_table=into_table)
+        if overwrite:
+            raise ConfigError("triplicate: a log is only appended to: use mode('append'); `triplicate log truncate` drops old records")
+        check_writable(columns, into_table=into_table)
+        return write
 
 
 def _table_columns(given: Mapping[str, str]) -> Sequence[source_schema.Column]:

@@ -145,7 +145,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return encode_positions(self._last_end)
 
     def _holds_back(self, records: int) -> bool:
-        """Whether a batch of so many records is too small yet. The first of a query never is, nor one of a run that ends."""
+        """Whether a batch of this number of records is too small yet. The first of a query never is, nor one of a run that ends."""
         read, now = self._read, time.monotonic()
         least = read.min_offsets_per_trigger
         if least is None or self._frozen is not None or records == 0:

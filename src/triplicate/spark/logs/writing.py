@@ -1,4 +1,4 @@
-"""Exactly-once writes to a log: each task stages a ledger, and the commit publishes them in one compare-and-set.
+"""Exactly-once writes to logs: each task stages a ledger, and the commit publishes those of a log in one compare-and-set.
 
 Three properties of Spark determine the design. Spark calls `abort` after a `commit` that raised, with the same messages, so abort reads
 what is published before it deletes anything. A message may be missing although its task staged a ledger, so such ledgers are left to the
@@ -11,7 +11,8 @@ import logging
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -20,9 +21,11 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from triplicate.errors import ConfigError, LedgerError, TriplicateError
 from triplicate.log import JoinResult, StagedLedger, StagingOrigin
 from triplicate.spark.cluster import access
+from triplicate.spark.cluster.access import LogAccess
 from triplicate.spark.cluster.arrow import entries_of
 from triplicate.spark.core.log_options import WriteOptions
 from triplicate.spark.logs.admission import warn_of_discarded
+from triplicate.spark.logs.routing import TaskLedgers, by_log
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,19 +44,21 @@ class Staged(WriterCommitMessage):
         application: name under which the batch is published exactly once; None if that was not requested.
         partition: the task's place in the job; records are published in its order.
         ledgers: empty if the task had no records.
+        logs: the log of each ledger.
     """
 
     application: str | None
     partition: int
     ledgers: tuple[StagedLedger, ...]
     records: int
+    logs: tuple[str, ...] = ()
 
 
 def stage(write: WriteOptions, application: str | None, query: str, batch: int, batches: Iterator[pa.RecordBatch]) -> Staged:
-    """The work of a task: write its records into a new ledger and seal it. After an error the ledger is deleted.
+    """The work of a task: write its records into new ledgers, one for each log, and seal them. After an error they are deleted.
 
     Args:
-        query, batch: for the ledger's metadata.
+        query, batch: for the ledgers' metadata.
     """
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
@@ -64,37 +69,52 @@ def stage(write: WriteOptions, application: str | None, query: str, batch: int, 
         return Staged(application, partition, (), 0)
     origin = StagingOrigin(write.log, application or "", query, batch, partition, attempt)
     records = 0
-    with access.logs(write.metadata_uri, write.ledger_password, write.keys_file) as logs, logs.stage(origin) as staging:
-        rows: pa.RecordBatch | None = first
-        while rows is not None:
-            for columns in entries_of(rows, time.time_ns() // 1000):
-                staging.append_columns(columns)
-                records += columns.count
-            rows = next(filled, None)
-        ledger = staging.seal()
-    return Staged(application, partition, (ledger,), records)
+    with access.logs(write.metadata_uri, write.ledger_password, write.keys_file) as logs, TaskLedgers(logs, origin) as ledgers:
+        for batch_of_rows in chain([first], filled):
+            for log, rows in by_log(batch_of_rows, write):
+                for columns in entries_of(rows, time.time_ns() // 1000):
+                    ledgers.append(log, columns)
+                    records += columns.count
+        ledgers.seal()
+    return Staged(application, partition, tuple(ledger for _, ledger in ledgers.sealed), records, tuple(log for log, _ in ledgers.sealed))
 
 
 def publish(write: WriteOptions, application: str | None, batch: int | None, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """The work of a commit: publish all staged ledgers, unless the application's batch is in the log already.
+    """The work of a commit: publish all staged ledgers, to one log after the other, unless a log has the application's batch already.
+
+    After an error some logs have the batch and others do not. The same batch again completes it.
+
+    Raises:
+        NoSuchLog: before anything is published, if one of several logs does not exist.
+    """
+    staged = _staged(write, messages)
+    if application is None:
+        staged = {log: ledgers for log, ledgers in staged.items() if ledgers}
+    if not staged:
+        return
+    with access.logs(write.metadata_uri, write.ledger_password, write.keys_file) as logs:
+        if len(staged) > 1:
+            logs.require(staged)
+        for log, ledgers in staged.items():
+            _publish(logs, replace(write, log=log), application, batch, ledgers)
+
+
+def _publish(logs: LogAccess, write: WriteOptions, application: str | None, batch: int | None, ledgers: list[StagedLedger]) -> None:
+    """Publish the ledgers of one log.
 
     Before that, the driver joins many small ledgers into few. Tasks cannot, since they do not know of each other.
     """
-    ledgers = _ledgers(messages)
-    if not ledgers and application is None:
-        return
-    with access.logs(write.metadata_uri, write.ledger_password, write.keys_file) as logs:
-        try:
-            joined = logs.join_staged(write.log, ledgers, write.target_ledger_bytes, application=application, batch=batch)
-        except LedgerError as error:
-            _logger.warning("%d staged ledgers of log %r are published as they are: %s", len(ledgers), write.log, error)
-            joined = JoinResult(tuple(ledgers))
-        try:
-            published = logs.publish(write.log, joined.ledgers, application=application, batch=batch)
-        except BaseException:
-            # Spark aborts with the tasks' messages, which do not name the joined ledgers. Ledgers that the log lists are kept.
-            _discard(write, joined.made)
-            raise
+    try:
+        joined = logs.join_staged(write.log, ledgers, write.target_ledger_bytes, application=application, batch=batch)
+    except LedgerError as error:
+        _logger.warning("%d staged ledgers of log %r are published as they are: %s", len(ledgers), write.log, error)
+        joined = JoinResult(tuple(ledgers))
+    try:
+        published = logs.publish(write.log, joined.ledgers, application=application, batch=batch)
+    except BaseException:
+        # Spark aborts with the tasks' messages, which do not name the joined ledgers. Ledgers that the log lists are kept.
+        _discard(write, joined.made)
+        raise
     if published.already:
         # An earlier run of the same batch is in the log: the staged ledgers of this run are not needed.
         warn_of_discarded(write.log, application, batch, published, records=sum(ledger.records for ledger in ledgers))
@@ -104,8 +124,9 @@ def publish(write: WriteOptions, application: str | None, batch: int | None, mes
 
 
 def discard(write: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """The work of an abort: delete staged ledgers, unless the log lists them. The sweep of orphans deletes the rest later."""
-    _discard(write, _ledgers(messages))
+    """The work of an abort: delete staged ledgers, unless their log lists them. The sweep of orphans deletes the rest later."""
+    for log, ledgers in _staged(write, messages).items():
+        _discard(replace(write, log=log), ledgers)
 
 
 def _discard(write: WriteOptions, ledgers: Sequence[StagedLedger]) -> None:
@@ -119,9 +140,13 @@ def _discard(write: WriteOptions, ledgers: Sequence[StagedLedger]) -> None:
         _logger.warning("staged ledgers of log %r are left to the sweep of orphans: %s", write.log, error)
 
 
-def _ledgers(messages: Sequence[WriterCommitMessage | None]) -> list[StagedLedger]:
-    staged = sorted((message for message in messages if isinstance(message, Staged)), key=lambda message: message.partition)
-    return [ledger for message in staged for ledger in message.ledgers]
+def _staged(write: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> dict[str, list[StagedLedger]]:
+    """The ledgers for each log, in the order of partitions; also for the log of the options, if there are none."""
+    found: dict[str, list[StagedLedger]] = {write.log: []} if write.log else {}
+    for message in sorted((each for each in messages if isinstance(each, Staged)), key=lambda each: each.partition):
+        for log, ledger in zip(message.logs, message.ledgers, strict=True):
+            found.setdefault(log, []).append(ledger)
+    return found
 
 
 class BatchPublisher(DataSourceArrowWriter):
