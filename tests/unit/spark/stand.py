@@ -15,6 +15,7 @@ from triplicate.spark.cluster import access
 from triplicate.spark.cluster.access import LogAccess
 from triplicate.spark.cluster.arrow import record_batches
 from triplicate.spark.core.log_options import WriteOptions
+from triplicate.spark.core.options import ClientOptions
 
 LOG = "events"
 SCHEMA = pa.schema([("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])
@@ -93,7 +94,7 @@ def stand(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
         made = Stand(loop, *loop.call(make()))
 
         @contextmanager
-        def logs(metadata_uri: str, ledger_password: str = "", keys_file: str = "") -> Iterator[LogAccess]:
+        def logs(metadata_uri: str, ledger_password: str = "", keys_file: str = "", client: ClientOptions = ()) -> Iterator[LogAccess]:
             yield made.access
 
         monkeypatch.setattr(access, "logs", logs)

@@ -35,6 +35,7 @@ from triplicate.spark.cluster import connections
 from triplicate.spark.cluster.arrow import EntryRange
 from triplicate.spark.cluster.progress import DataLoss, LogState
 from triplicate.spark.core.offsets import Span, limited_by_bytes
+from triplicate.spark.core.options import ClientOptions
 
 Decided = TypeVar("Decided")
 
@@ -53,31 +54,32 @@ READ_BYTES = 2 * 1024 * 1024
 
 
 @contextmanager
-def logs(metadata_uri: str, ledger_password: str = "", keys_file: str = "") -> Iterator[LogAccess]:
+def logs(metadata_uri: str, ledger_password: str = "", keys_file: str = "", client: ClientOptions = ()) -> Iterator[LogAccess]:
     """The logs of a cluster, over the process's client.
 
     Args:
         keys_file: the keys of encrypted logs, on this machine; empty: the file that the environment names.
+        client: settings of the client that differ from those of the environment.
     """
     settings = LogClientSettings(ledger_password=ledger_password, keys_file=keys_file or os.environ.get(KEYS_VARIABLE, ""))
-    with _connected(metadata_uri) as client:
-        yield LogAccess(client.loop, Logs(client.client, settings))
+    with _connected(metadata_uri, client) as connected:
+        yield LogAccess(connected.loop, Logs(connected.client, settings))
 
 
 @contextmanager
-def ledgers(metadata_uri: str, ledger_password: str = "") -> Iterator[LedgerAccess]:
+def ledgers(metadata_uri: str, ledger_password: str = "", client: ClientOptions = ()) -> Iterator[LedgerAccess]:
     """The ledgers of a cluster, over the process's client."""
-    with _connected(metadata_uri) as client:
-        yield LedgerAccess(client, ledger_password.encode())
+    with _connected(metadata_uri, client) as connected:
+        yield LedgerAccess(connected, ledger_password.encode())
 
 
 @contextmanager
-def _connected(metadata_uri: str) -> Iterator[BlockingClient]:
+def _connected(metadata_uri: str, client: ClientOptions = ()) -> Iterator[BlockingClient]:
     try:
-        yield connections.client(metadata_uri)
+        yield connections.client(metadata_uri, client)
     except (SessionExpired, HandleClosed):
         # The next attempt must not meet the same dead session.
-        connections.forget(metadata_uri)
+        connections.forget(metadata_uri, client)
         raise
 
 
@@ -406,10 +408,12 @@ class LogStatePoller:
         interval_s: float,
         keys_file: str = "",
         matches: Callable[[str], bool] | None = None,
+        client: ClientOptions = (),
     ) -> None:
         self._metadata_uri = metadata_uri
         self._ledger_password = ledger_password
         self._keys_file = keys_file
+        self._client = client
         self._names = tuple(names)
         self._matches = matches
         self._interval_s = interval_s
@@ -425,7 +429,7 @@ class LogStatePoller:
         if self._states is not None:
             time.sleep(max(0.0, self._due_at - time.monotonic()))
         began = time.monotonic()
-        with logs(self._metadata_uri, self._ledger_password, self._keys_file) as access:
+        with logs(self._metadata_uri, self._ledger_password, self._keys_file, self._client) as access:
             self._states = access.synced_states(self._names, self._matches)
         ended = time.monotonic()
         self._due_at = max(began + self._interval_s, ended + LOOK_SHARE * (ended - began))

@@ -1,4 +1,4 @@
-"""One client per process and cluster, opened at its first use and closed when the process ends.
+"""One client per process, cluster and settings, opened at its first use and closed when the process ends.
 
 Tasks are short and numerous, so they share the client of their process. PySpark forks its workers. The threads of a client opened before
 the fork exist only in the parent, so a child never uses it and opens its own.
@@ -11,7 +11,8 @@ import os
 import threading
 
 from triplicate.blocking import BlockingClient, connect
-from triplicate.config import ClientSettings, MetadataSettings, SecuritySettings, settings_of_environment
+from triplicate.config import ClientSettings, MetadataSettings, SecuritySettings, settings_of_environment, variable_of
+from triplicate.spark.core.options import ClientOptions
 
 
 class _Connections:
@@ -20,7 +21,7 @@ class _Connections:
     def __init__(self) -> None:
         self.process_id = os.getpid()
         self.lock = threading.Lock()
-        self.clients: dict[str, BlockingClient] = {}
+        self.clients: dict[tuple[str, ClientOptions], BlockingClient] = {}
 
 
 _process_connections = _Connections()
@@ -36,32 +37,37 @@ def _connections() -> _Connections:
     return _process_connections
 
 
-def client(metadata_uri: str) -> BlockingClient:
+def client(metadata_uri: str, options: ClientOptions = ()) -> BlockingClient:
     """The process's client for a cluster. Do not close it.
 
     Its settings are those of this process's environment: TRIPLICATE_CLIENT_…, TRIPLICATE_METADATA_… and TRIPLICATE_SECURITY_…, or a file
     that TRIPLICATE_CONFIG names. Executors get the variables by ``spark.executorEnv``, and the files that they name must be on their
-    machines. So nothing of them is in a query's options, which plans and logs show.
+    machines. So no secret is in a query's options, which plans and logs show.
+
+    Args:
+        options: settings of the client for this query, which come before the others.
 
     Raises:
         ConfigError, EnvironmentFault, UsageError: as `triplicate.connect`.
     """
     connections = _connections()
     with connections.lock:
-        existing = connections.clients.get(metadata_uri)
+        existing = connections.clients.get((metadata_uri, options))
         if existing is None:
-            settings = settings_of_environment(ClientSettings, os.environ)
+            own = {variable_of("client", name): value for name, value in options}
+            settings = settings_of_environment(ClientSettings, {**os.environ, **own})
             security = settings_of_environment(SecuritySettings, os.environ)
             metadata = settings_of_environment(MetadataSettings, os.environ)
-            existing = connections.clients[metadata_uri] = connect(metadata_uri, settings=settings, security=security, metadata=metadata)
+            existing = connect(metadata_uri, settings=settings, security=security, metadata=metadata)
+            connections.clients[metadata_uri, options] = existing
         return existing
 
 
-def forget(metadata_uri: str) -> None:
+def forget(metadata_uri: str, options: ClientOptions = ()) -> None:
     """Close the process's client for a cluster, for example after its metadata session ended. The next use opens another."""
     connections = _connections()
     with connections.lock:
-        existing = connections.clients.pop(metadata_uri, None)
+        existing = connections.clients.pop((metadata_uri, options), None)
     if existing is not None:
         existing.close()
 
@@ -69,5 +75,5 @@ def forget(metadata_uri: str) -> None:
 @atexit.register
 def close_all() -> None:
     """Close every client of this process."""
-    for metadata_uri in list(_connections().clients):
-        forget(metadata_uri)
+    for metadata_uri, options in list(_connections().clients):
+        forget(metadata_uri, options)

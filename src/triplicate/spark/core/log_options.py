@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from triplicate.errors import ConfigError
-from triplicate.spark.core.options import EARLIEST, LATEST, LOGS, Options, StartingPoint
+from triplicate.spark.core.options import EARLIEST, LATEST, LOGS, Access, ClientOptions, Options, StartingPoint
 
 RECORDS_PER_PARTITION = 250_000
 TARGET_LEDGER_BYTES = 16 * 1024 * 1024
@@ -71,6 +71,11 @@ class LogReadOptions:
     include_metadata: bool
     fail_on_data_loss: bool
     may_begin_at_end: bool
+    client: ClientOptions = ()
+
+    @property
+    def access(self) -> Access:
+        return self.metadata_uri, self.ledger_password, self.keys_file, self.client
 
     def records_per_task(self, records: int) -> int:
         """Maximum number of records of one task.
@@ -93,6 +98,7 @@ class LedgerReadOptions:
     ledger_password: str
     ledger_ids: tuple[int, ...]
     entries_per_partition: int
+    client: ClientOptions = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,11 @@ class WriteOptions:
     target_ledger_bytes: int = TARGET_LEDGER_BYTES
     keys_file: str = ""
     into_table: bool = False
+    client: ClientOptions = ()
+
+    @property
+    def access(self) -> Access:
+        return self.metadata_uri, self.ledger_password, self.keys_file, self.client
 
 
 def reads_ledgers(given: Mapping[str, str]) -> bool:
@@ -172,6 +183,7 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False
         include_metadata=options.boolean("includeMetadata", False),
         fail_on_data_loss=options.boolean("failOnDataLoss", True),
         may_begin_at_end=strategy == LATEST,
+        client=options.client(),
     )
 
 
@@ -244,6 +256,7 @@ def ledger_read_options(given: Mapping[str, str]) -> LedgerReadOptions:
         ledger_password=options.text("ledgerPassword") or "",
         ledger_ids=tuple(ids),
         entries_per_partition=options.limit("recordsPerPartition") or RECORDS_PER_PARTITION,
+        client=options.client(),
     )
 
 
@@ -272,4 +285,5 @@ def write_options(
         target_bytes if target_bytes is not None else TARGET_LEDGER_BYTES,
         options.text("keysFile") or "",
         into_table,
+        options.client(),
     )

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triplicate.errors import ConfigError
-from triplicate.spark.core.table_options import NO_OPTIONS, NO_TABLES, is_created
+from triplicate.spark.core.table_options import CLIENT, NO_OPTIONS, NO_TABLES, is_created
 
 LOGS = "triplicate"
 """The format name of the source for logs and ledgers."""
@@ -27,6 +27,15 @@ _DURATION = re.compile(r"([0-9]{1,15}) *(us|ms|s|m|min|h|d|)", re.ASCII)
 _UNITS_S = {"us": 1e-6, "": 1e-3, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
 """Options that Spark passes to sources and sinks in addition to the user's."""
+
+
+_NO_OPTIONS = frozenset(("bookie_login", "bookie_tls", "mechanism", "password_file", "placement_script", "user"))
+"""Settings of the client that decide whom a process trusts, as whom it acts, or which program it runs."""
+
+ClientOptions = tuple[tuple[str, str], ...]
+"""Settings of the client for one query: name and text."""
+Access = tuple[str, str, str, ClientOptions]
+"""How a query reaches its cluster: where the metadata is, the ledgers' password, the key file, settings of the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,7 @@ class Options:
         for key in self._given:
             if key == "path":
                 raise ConfigError(f"{source}: this source has no paths; use the options {', '.join(known)}")
-            if key not in names and key not in _SPARKS_OWN:
+            if key not in names and key not in _SPARKS_OWN and not (key.startswith(CLIENT) and has_tables):
                 near = difflib.get_close_matches(key, names, 1)
                 hint = f"did you mean {names[near[0]]!r}?" if near else f"known are {', '.join(known)}"
                 raise ConfigError(f"{source}: unknown option {key!r}; {hint}")
@@ -80,6 +89,34 @@ class Options:
     def text(self, name: str) -> str | None:
         value = self._given.get(name.lower())
         return value.strip() or None if value is not None else None
+
+    def client(self) -> ClientOptions:
+        """The options ``client.…``: settings of the client, as (name, text), sorted.
+
+        Raises:
+            ConfigError: there is no such setting, it has no such value, or it does not belong into options, which plans and logs show.
+        """
+        given = {key.removeprefix(CLIENT): value for key, value in self._given.items() if key.startswith(CLIENT)}
+        if not given:
+            return ()
+        from triplicate.config import ClientSettings, keys_of, settings_of_environment, variable_of
+
+        known = {key.name for key in keys_of(ClientSettings)}
+        for name, value in given.items():
+            if name in _NO_OPTIONS:
+                raise ConfigError(
+                    f"{self._source}: option '{CLIENT}{name}' is a matter of security, and options are shown in plans and logs: set "
+                    f"{variable_of('client', name)} in the environment, or a file that TRIPLICATE_CONFIG names"
+                )
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1, cutoff=0.5)
+                hint = f"did you mean '{CLIENT}{near[0]}'?" if near else "see the settings `client` in docs/reference/settings.md"
+                raise ConfigError(f"{self._source}: unknown option '{CLIENT}{name}'; {hint}")
+            try:
+                settings_of_environment(ClientSettings, {variable_of("client", name): value})
+            except ConfigError as error:
+                raise ConfigError(f"{self._source}: option '{CLIENT}{name}': {error}") from None
+        return tuple(sorted(given.items()))
 
     def required(self, name: str) -> str:
         value = self.text(name)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MARK = "triplicate"
 """The key of the options in a column's metadata."""
+CLIENT = "client."
+"""Begins the names of options that are settings of the client."""
 VERSION = 1
 _OPTION = "option."
 _PROVIDER = "provider"
@@ -100,4 +102,4 @@ def effective(given: Mapping[str, str], table: Mapping[str, str] | None, known: 
     if table is None or "metadataserviceuri" in own:
         return own
     names = {name.lower() for name in known}
-    return {**{key: value for key, value in table.items() if key in names}, **own}
+    return {**{key: value for key, value in table.items() if key in names or key.startswith(CLIENT)}, **own}

@@ -27,7 +27,7 @@ def admit(write: WriteOptions) -> PublisherState | None:
     Raises:
         NoSuchLog, LogReserved, LogOwned, PublisherForgotten, NotEnoughBookies; EnvironmentFault: the cluster does not answer.
     """
-    with access.logs(write.metadata_uri, write.ledger_password, write.keys_file) as logs:
+    with access.logs(*write.access) as logs:
         if not write.log:
             return None  # The logs of the rows are not known yet. Tasks refuse those that cannot be written.
         return logs.check_publish(write.log, application=write.application, batch=write.version)

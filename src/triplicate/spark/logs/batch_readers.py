@@ -27,7 +27,7 @@ class LogBatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         read = self._read
-        with access.logs(read.metadata_uri, read.ledger_password, read.keys_file) as logs:
+        with access.logs(*read.access) as logs:
             # Synced, so that records published before by another process are read even if this process's metadata server is behind.
             states = logs.synced_states(read.logs, read.reads if read.pattern else None)
             start, _ = find_start(logs, read, read.starting or StartingPoint(EARLIEST, {}), states)
@@ -51,7 +51,7 @@ class LedgerBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         read = self._read
         parts: list[InputPartition] = []
-        with access.ledgers(read.metadata_uri, read.ledger_password) as ledgers:
+        with access.ledgers(read.metadata_uri, read.ledger_password, read.client) as ledgers:
             for ledger_id in read.ledger_ids:
                 last = ledgers.last_add_confirmed(ledger_id)
                 step = read.entries_per_partition

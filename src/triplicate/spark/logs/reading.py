@@ -103,7 +103,7 @@ def read_log_part(read: LogReadOptions, partition: InputPartition, schema: Struc
     """The records of one partition. Spark passes a bare `InputPartition` if nothing was planned."""
     if not isinstance(partition, LogPart):
         return
-    with access.logs(read.metadata_uri, read.ledger_password, read.keys_file) as logs:
+    with access.logs(*read.access) as logs:
         yield from record_batches(partition.log, partition.entries(logs), arrow_schema(schema))
 
 
@@ -111,7 +111,7 @@ def read_ledger_part(read: LedgerReadOptions, partition: InputPartition, schema:
     """The entries of one partition; see `read_log_part`."""
     if not isinstance(partition, LedgerPart):
         return
-    with access.ledgers(read.metadata_uri, read.ledger_password) as ledgers:
+    with access.ledgers(read.metadata_uri, read.ledger_password, read.client) as ledgers:
         entries = ledgers.entries(partition.ledger_id, partition.first_entry, partition.last_entry)
         yield from ledger_batches(entries, arrow_schema(schema))
 

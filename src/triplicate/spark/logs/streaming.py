@@ -77,13 +77,15 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_seen": None}
 
     def _logs(self) -> AbstractContextManager[access.LogAccess]:
-        return access.logs(self._read.metadata_uri, self._read.ledger_password, self._read.keys_file)
+        return access.logs(*self._read.access)
 
     def _poller(self) -> access.LogStatePoller:
         if self._seen is None:
             read = self._read
             matches = read.reads if read.pattern else None
-            self._seen = access.LogStatePoller(read.metadata_uri, read.ledger_password, read.logs, LOOK_INTERVAL_S, read.keys_file, matches)
+            self._seen = access.LogStatePoller(
+                read.metadata_uri, read.ledger_password, read.logs, LOOK_INTERVAL_S, read.keys_file, matches, read.client
+            )
         return self._seen
 
     def _latest(self) -> dict[str, LogState]:

@@ -69,7 +69,7 @@ def stage(write: WriteOptions, application: str | None, query: str, batch: int, 
         return Staged(application, partition, (), 0)
     origin = StagingOrigin(write.log, application or "", query, batch, partition, attempt)
     records = 0
-    with access.logs(write.metadata_uri, write.ledger_password, write.keys_file) as logs, TaskLedgers(logs, origin) as ledgers:
+    with access.logs(*write.access) as logs, TaskLedgers(logs, origin) as ledgers:
         for batch_of_rows in chain([first], filled):
             for log, rows in by_log(batch_of_rows, write):
                 for columns in entries_of(rows, time.time_ns() // 1000):
@@ -92,7 +92,7 @@ def publish(write: WriteOptions, application: str | None, batch: int | None, mes
         staged = {log: ledgers for log, ledgers in staged.items() if ledgers}
     if not staged:
         return
-    with access.logs(write.metadata_uri, write.ledger_password, write.keys_file) as logs:
+    with access.logs(*write.access) as logs:
         if len(staged) > 1:
             logs.require(staged)
         for log, ledgers in staged.items():
@@ -133,7 +133,7 @@ def _discard(write: WriteOptions, ledgers: Sequence[StagedLedger]) -> None:
     if not ledgers:
         return
     try:
-        with access.logs(write.metadata_uri, write.ledger_password, write.keys_file) as logs:
+        with access.logs(*write.access) as logs:
             logs.discard(write.log, ledgers)
     except TriplicateError as error:
         # The outcome of the job matters more than leftover ledgers.

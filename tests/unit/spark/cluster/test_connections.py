@@ -76,3 +76,16 @@ def test_the_client_has_the_settings_of_the_process(opened: list[FakeClient], mo
     connections.client("a")
     assert opened[0].security.ca_file == "/etc/triplicate/ca.pem"
     assert opened[0].settings.bookie_tls == "required"
+
+
+def test_queries_with_other_settings_have_another_client(opened: list[FakeClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIPLICATE_CLIENT_READ_TIMEOUT_S", "7")
+    monkeypatch.setenv("TRIPLICATE_CLIENT_HEDGE_READ_S", "2")
+    own = (("read_timeout_s", "20"),)
+    connections.client("a", own)
+    connections.client("a")
+    assert connections.client("a", own) is not connections.client("a")
+    assert [(made.settings.read_timeout_s, made.settings.hedge_read_s) for made in opened] == [(20, 2), (7, 2)]
+    with pytest.raises(SessionExpired), access._connected("a", own):
+        raise SessionExpired("over")
+    assert [made.closed for made in opened] == [True, False]

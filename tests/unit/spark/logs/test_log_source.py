@@ -91,7 +91,7 @@ def test_a_write_without_enough_bookies_is_refused(cluster: Stand) -> None:
 
 
 def test_a_write_to_a_cluster_that_is_down_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def down(metadata_uri: str, ledger_password: str = "", keys_file: str = "") -> Any:
+    def down(metadata_uri: str, ledger_password: str = "", keys_file: str = "", client: Any = ()) -> Any:
         raise EnvironmentFault("nobody answers")
 
     monkeypatch.setattr(access, "logs", down)
@@ -148,6 +148,34 @@ def test_a_schema_that_says_that_a_column_is_never_null_is_refused(cluster: Stan
             read(columns)
     columns.fields[1].nullable = True
     assert isinstance(source().reader(columns), LogBatchReader)
+
+
+# Settings of the client.
+
+
+def test_settings_of_the_client_reach_reads_writes_and_tables(cluster: Stand) -> None:
+    given = {"client.read_timeout_s": "20", "client.hedge_read_s": "1"}
+    own = (("hedge_read_s", "1"), ("read_timeout_s", "20"))
+    readers: list[Any] = [source(**given).reader(VALUE), source(**given).streamReader(VALUE), bare().reader(created(**given))]
+    assert [reader._read.access[3] for reader in readers] == [own] * 3
+    assert source(**given).writer(VALUE, False)._options.access[3] == own  # type: ignore[attr-defined]
+    ledgers: Any = bare(metadataserviceuri="u", ledgers="1", **given).reader(VALUE)
+    assert ledgers._read.client == own
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("read_timout_s", "20", r"unknown option 'client\.read_timout_s'; did you mean 'client\.read_timeout_s'"),
+        ("zzz", "20", "docs/reference/settings.md"),
+        ("read_timeout_s", "soon", r"option 'client\.read_timeout_s': .*a number of seconds is expected"),
+        ("password_file", "/p", "TRIPLICATE_CLIENT_PASSWORD_FILE in the environment"),
+        ("bookie_tls", "off", "is a matter of security"),
+    ],
+)
+def test_other_settings_of_the_client_are_refused(name: str, value: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        source(**{f"client.{name}": value}).schema()
 
 
 # Tables of Spark SQL.
