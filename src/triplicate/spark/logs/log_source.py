@@ -66,7 +66,8 @@ class TriplicateDataSource(DataSource):
         return source_schema.ddl(columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from triplicate.spark.logs.batch_readers import LedgerBatchReader, LogBatchReader
+        from triplicate.spark.cluster.versions import pushes_filters
+        from triplicate.spark.logs.batch_readers import FilteredLogBatchReader, LedgerBatchReader, LogBatchReader
 
         wanted = plain(schema)
         given = self._given(schema, READ_OPTIONS)
@@ -75,7 +76,8 @@ class TriplicateDataSource(DataSource):
             return LedgerBatchReader(log_options.ledger_read_options(given), wanted)
         check_nullable(wanted)
         check_readable(_columns(wanted), READABLE)
-        return LogBatchReader(log_options.log_read_options(given), wanted)
+        reader = FilteredLogBatchReader if pushes_filters() else LogBatchReader
+        return reader(log_options.log_read_options(given), wanted)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from triplicate.spark.logs.streaming import LogStreamReader
