@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from triplicate.errors import ConfigError
+from triplicate.spark.core.column_checks import READABLE
 from triplicate.spark.core.options import EARLIEST, LATEST, LOGS, Access, ClientOptions, Options, StartingPoint
 
 RECORDS_PER_PARTITION = 250_000
@@ -38,6 +39,7 @@ LOG_OPTIONS = (
     "maxTriggerDelay",
     "recordsPerPartition",
     "minPartitions",
+    "columns",
     "includeHeaders",
     "includeMetadata",
     "failOnDataLoss",
@@ -72,6 +74,8 @@ class LogReadOptions:
     fail_on_data_loss: bool
     may_begin_at_end: bool
     client: ClientOptions = ()
+    columns: tuple[str, ...] = ()
+    """Empty: all."""
 
     @property
     def access(self) -> Access:
@@ -184,7 +188,16 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False
         fail_on_data_loss=options.boolean("failOnDataLoss", True),
         may_begin_at_end=strategy == LATEST,
         client=options.client(),
+        columns=_columns(options),
     )
+
+
+def _columns(options: Options) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip().lower() for part in (options.text("columns") or "").split(",") if part.strip()))
+    for name in names:
+        if name not in READABLE:
+            raise ConfigError(f"triplicate: option 'columns' names {name!r}; there are {', '.join(READABLE)}")
+    return names
 
 
 @cache

@@ -43,8 +43,15 @@ _DECLARED = (
 )
 
 
-def log_columns(*, include_headers: bool, include_metadata: bool) -> tuple[Column, ...]:
-    """The columns of a read of logs."""
+def log_columns(*, include_headers: bool, include_metadata: bool, names: Sequence[str] = ()) -> tuple[Column, ...]:
+    """The columns of a read of logs.
+
+    Args:
+        names: those of the columns, if not all are read.
+    """
+    if names:
+        known = {column[0]: column for column in (*LOG_COLUMNS, HEADERS_COLUMN, *METADATA_COLUMNS)}
+        return tuple(known[name] for name in names)
     return (*LOG_COLUMNS, *((HEADERS_COLUMN,) if include_headers else ()), *(METADATA_COLUMNS if include_metadata else ()))
 
 

@@ -128,7 +128,7 @@ def _table_columns(given: Mapping[str, str]) -> Sequence[source_schema.Column]:
         log_options.ledger_read_options(given)
         return source_schema.LEDGER_COLUMNS
     read = log_options.log_read_options(given, streaming=None)
-    return source_schema.log_columns(include_headers=read.include_headers, include_metadata=read.include_metadata)
+    return source_schema.log_columns(include_headers=read.include_headers, include_metadata=read.include_metadata, names=read.columns)
 
 
 def _columns(schema: StructType) -> list[tuple[str, str]]:

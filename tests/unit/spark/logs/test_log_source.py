@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter
 
 from tests.unit.spark.stand import LOG, Stand, rows, stand
 from triplicate.errors import ConfigError, EnvironmentFault, FormatError, LogReserved, NoSuchLog, NotEnoughBookies
-from triplicate.log import LogSettings, Purpose, PurposeKind
+from triplicate.log import EntryView, LogSettings, Purpose, PurposeKind
 from triplicate.spark.cluster import access
 from triplicate.spark.core import source_schema, table_options
 from triplicate.spark.logs.admission import DiscardedBatch
@@ -148,6 +148,45 @@ def test_a_schema_that_says_that_a_column_is_never_null_is_refused(cluster: Stan
             read(columns)
     columns.fields[1].nullable = True
     assert isinstance(source().reader(columns), LogBatchReader)
+
+
+# Columns.
+
+
+def test_columns_that_are_named_are_the_only_ones_in_their_order(cluster: Stand) -> None:
+    assert source(columns="Value, offset,value").schema() == "value BINARY, offset LONG NOT NULL"
+    assert source(columns="headers,_entry_id").schema() == "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, _entry_id LONG"
+    assert [field.name for field in created(columns="key,value").fields] == ["key", "value"]
+    with pytest.raises(ConfigError, match="option 'columns' names 'payload'; there are log, offset"):
+        source(columns="payload").schema()
+
+
+def test_headers_that_are_not_read_are_not_decoded(cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys and values are buffers of the entry, which is decompressed as a whole; headers are decoded one by one."""
+    cluster.write(b"a")
+
+    def decoded(*_: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(EntryView, "headers", decoded)
+    reader: Any = source().reader(types.StructType([types.StructField("offset", types.LongType(), False)]))
+    (part,) = reader.partitions()
+    (batch,) = reader.read(part)
+    assert batch.to_pydict() == {"offset": [0]}
+
+
+def test_a_null_value_is_a_record_without_a_value(cluster: Stand) -> None:
+    """As a tombstone of Kafka."""
+    publisher: Any = source().writer(VALUE, False)
+    keys = pa.array([b"k", b"l"])
+    batch = pa.record_batch({"key": keys, "value": pa.array([b"v", None], pa.binary())})
+    publisher.commit([publisher.write(iter([batch]))])
+
+    async def records() -> list[tuple[Any, Any]]:
+        return [(record.key, record.value) async for record in cluster.logs.records(LOG, to="latest")]
+
+    assert cluster.loop.call(records()) == [(b"k", b"v"), (b"l", None)]
+    assert cluster.values() == [b"v", None]
 
 
 # Settings of the client.
