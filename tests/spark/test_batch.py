@@ -235,3 +235,48 @@ def test_timestamps_are_sparks_in_every_time_zone(bench: Bench) -> None:
     finally:
         bench.spark.conf.set("spark.sql.session.timeZone", str(zone))
         bench.spark.conf.set("spark.sql.timestampType", str(kind))
+
+
+def test_filters_and_columns_bound_what_is_planned(bench: Bench) -> None:
+    log = bench.new_log()
+    bench.write(log, range(1000))
+    frame = bench.reader(log, recordsPerPartition="100", columns="value,offset").load()
+    assert frame.columns == ["value", "offset"]
+    rows = frame.where("offset BETWEEN 950 AND 960 AND value <> '955'").selectExpr("offset", "spark_partition_id() AS part").collect()
+    assert sorted(row.offset for row in rows) == [*range(950, 955), *range(956, 961)]
+    assert {row.part for row in rows} == {0}, "the filter has reached the plan"
+    bench.spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    try:
+        assert frame.where("offset = 950").selectExpr("spark_partition_id() AS part").collect()[0].part == 9
+    finally:
+        bench.spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+
+def test_rows_are_routed_by_their_log_and_read_by_a_pattern_from_a_time(bench: Bench) -> None:
+    prefix = f"routed-{uuid.uuid4().hex[:8]}"
+    for end in "ab":
+        bench.run(lambda client, end=end: Logs(client).create(f"{prefix}-{end}"))
+    rows = bench.numbers(range(100)).selectExpr("value", f"concat('{prefix}-', if(int(value) % 2 = 0, 'a', 'b')) AS log")
+    options = {"metadataServiceUri": bench.uri, "client.read_timeout_s": "20"}
+    rows.write.format("triplicate").mode("append").options(**options).save()
+    assert bench.values(f"{prefix}-a") == [*range(0, 100, 2)]
+    reader = bench.spark.read.format("triplicate").options(**options, subscribePattern=f"{prefix}-.*")
+    found = reader.option("startingTimestamp", "0").option("minPartitions", "4").load()
+    assert sorted(int(row.value) for row in found.selectExpr("string(value) AS value").collect()) == [*range(100)]
+    with pytest.raises(PySparkException, match=r"NoSuchLog.*nowhere"):
+        rows.selectExpr("value", "if(value = '99', 'nowhere', log) AS log").write.format("triplicate").mode("append").options(
+            **options
+        ).save()
+    assert len(bench.values(f"{prefix}-b")) == 50, "nothing of the batch is published"
+
+
+def test_the_message_of_an_error_is_among_the_first_lines(bench: Bench) -> None:
+    log = bench.new_log()
+    for job in (
+        lambda: bench.reader(log, startingofsets="earliest").load(),
+        lambda: bench.reader("nowhere").load().count(),
+        lambda: bench.reader(log, startingTimestamp="99999999999999").load().count(),
+    ):
+        with pytest.raises(AnalysisException) as caught:
+            job()
+        assert len(str(caught.value).splitlines()) <= 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from pathlib import Path
 
 import pytest
@@ -194,3 +195,19 @@ def test_several_logs_are_one_stream(bench: Bench) -> None:
     query.awaitTermination()
     assert [len(batch) for batch in batches] == [12, 8]
     assert sorted(row for batch in batches for row in batch) == sorted((log, offset) for log in logs for offset in range(10))
+
+
+@needs_limits
+def test_a_pattern_with_all_limits_is_one_stream(bench: Bench) -> None:
+    prefix = f"many-{uuid.uuid4().hex[:8]}"
+    for end in ("a", "b"):
+        bench.run(lambda client, end=end: Logs(client).create(f"{prefix}-{end}"))
+        bench.write(f"{prefix}-{end}", range(50))
+    source = bench.spark.readStream.format("triplicate").option("metadataServiceUri", bench.uri)
+    source = source.option("subscribePattern", f"{prefix}-.*").option("startingTimestamp", "0")
+    frame = source.options(maxOffsetsPerTrigger="40", maxBytesPerTrigger="100000", minOffsetsPerTrigger="30").load()
+    writer = frame.writeStream.format("parquet").option("path", str(bench.folder / "out")).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(bench.folder / "checkpoint")).start()
+    assert query.awaitTermination(60)
+    assert bench.spark.read.parquet(str(bench.folder / "out")).count() == 100
+    assert [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]] == [40, 40, 20]

@@ -12,6 +12,7 @@ from triplicate.spark.cluster import access
 from triplicate.spark.cluster.progress import ending_positions, report, starting_positions
 from triplicate.spark.core.log_options import LedgerReadOptions, LogReadOptions
 from triplicate.spark.core.options import EARLIEST, LATEST, StartingPoint
+from triplicate.spark.core.plain_errors import plain_errors
 from triplicate.spark.logs.reading import LedgerPart, find_end, find_start, plan_log_parts, read_ledger_part, read_log_part
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 NO_END = 2**63
 
 
+@plain_errors("partitions")
 class LogBatchReader(DataSourceReader):
     """Reads logs from a start to an end that are fixed by the plan."""
 
@@ -88,6 +90,7 @@ def _bounds(kind: str, values: Sequence[int]) -> tuple[int, int]:
             return 0, NO_END
 
 
+@plain_errors("partitions")
 class LedgerBatchReader(DataSourceReader):
     """Reads closed and open ledgers up to their last-add-confirmed."""
 

@@ -23,11 +23,13 @@ from triplicate.errors import ConfigError
 from triplicate.spark.core import log_options, source_schema, table_options
 from triplicate.spark.core.column_checks import READABLE, READABLE_OF_LEDGERS, check_nullable, check_readable, check_writable, plain
 from triplicate.spark.core.options import LOGS
+from triplicate.spark.core.plain_errors import plain_errors
 
 SOURCE = LOGS
 READ_OPTIONS = (*log_options.LOG_OPTIONS, *log_options.LEDGER_OPTIONS)
 
 
+@plain_errors("schema", "reader", "streamReader", "writer", "streamWriter")
 class TriplicateDataSource(DataSource):
     """``spark.read.format("triplicate")``; see `docs/spark.md` for its options and columns."""
 

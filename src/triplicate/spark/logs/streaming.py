@@ -36,6 +36,7 @@ from triplicate.spark.cluster.versions import (
 from triplicate.spark.core.log_options import LogReadOptions
 from triplicate.spark.core.offsets import LogPosition, LogPositions, decode_positions, encode_positions, limited
 from triplicate.spark.core.options import LATEST, LOGS, StartingPoint
+from triplicate.spark.core.plain_errors import plain_errors
 from triplicate.spark.logs.reading import find_start, plan_log_parts, read_log_part
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ LOOK_INTERVAL_S = 0.1
 """Minimum time between answers: an idle Spark query requests the latest offset about a hundred times a second."""
 
 
+@plain_errors("initialOffset", "latestOffset", "partitions", "prepareForTriggerAvailableNow")
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream over one or several logs.
 

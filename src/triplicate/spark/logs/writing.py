@@ -24,6 +24,7 @@ from triplicate.spark.cluster import access
 from triplicate.spark.cluster.access import LogAccess
 from triplicate.spark.cluster.arrow import entries_of
 from triplicate.spark.core.log_options import WriteOptions
+from triplicate.spark.core.plain_errors import plain_errors
 from triplicate.spark.logs.admission import warn_of_discarded
 from triplicate.spark.logs.routing import TaskLedgers, by_log
 
@@ -149,6 +150,7 @@ def _staged(write: WriteOptions, messages: Sequence[WriterCommitMessage | None])
     return found
 
 
+@plain_errors("write", "commit", "abort")
 class BatchPublisher(DataSourceArrowWriter):
     """The write of a batch job. With `txnAppId` and `txnVersion`, a second run of the same version adds nothing."""
 
@@ -167,6 +169,7 @@ class BatchPublisher(DataSourceArrowWriter):
         discard(self._options, messages)
 
 
+@plain_errors("write", "commit", "abort")
 class StreamPublisher(DataSourceStreamArrowWriter):
     """The write of a streaming query. The application is `txnAppId`, or the query's id, which its checkpoint keeps."""
 
