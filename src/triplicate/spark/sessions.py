@@ -38,8 +38,6 @@ def settings_for(run_folder: Path, socket_folder: Path, cores: int) -> dict[str,
         # Over loopback TCP every Python task waits about 40 ms for a delayed acknowledgement.
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.unix.domain.socket.dir": str(socket_folder),
-        # Otherwise filters on offsets and logs do not reach the plan of a read.
-        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.parquet.compression.codec": "zstd",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pyspark
@@ -62,14 +61,7 @@ __all__ = [
     "SupportsTriggerAvailableNow",
     "arrow_schema",
     "check_limits",
-    "pushes_filters",
 ]
-
-
-def pushes_filters() -> bool:
-    """Whether this process plans a read by the filters of its query. Where Spark's setting is off, another program plans, and refuses
-    readers that take filters: so the setting is known by the program that runs."""
-    return "pyspark.sql.worker.data_source_pushdown_filters" in (*sys.modules, getattr(sys.modules["__main__"].__spec__, "name", ""))
 
 
 def check_limits(source: str, **limits: int | None) -> None:

@@ -68,8 +68,7 @@ class TriplicateDataSource(DataSource):
         return source_schema.ddl(columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from triplicate.spark.cluster.versions import pushes_filters
-        from triplicate.spark.logs.batch_readers import FilteredLogBatchReader, LedgerBatchReader, LogBatchReader
+        from triplicate.spark.logs.batch_readers import LedgerBatchReader, LogBatchReader
 
         wanted = plain(schema)
         given = self._given(schema, READ_OPTIONS)
@@ -78,8 +77,7 @@ class TriplicateDataSource(DataSource):
             return LedgerBatchReader(log_options.ledger_read_options(given), wanted)
         check_nullable(wanted)
         check_readable(_columns(wanted), READABLE)
-        reader = FilteredLogBatchReader if pushes_filters() else LogBatchReader
-        return reader(log_options.log_read_options(given), wanted)
+        return LogBatchReader(log_options.log_read_options(given), wanted)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from triplicate.spark.logs.streaming import LogStreamReader
