@@ -36,7 +36,7 @@ def writer(schema: types.StructType = NAMED, **options: str) -> Any:
 
 
 def named(*rows: tuple[str | None, bytes], log: str = "LOG") -> Iterator[pa.RecordBatch]:
-    """What Spark gives to a task: a batch of rows (log, value)."""
+    """The argument that Spark gives to a task: a batch of rows (log, value)."""
     return iter([pa.record_batch({log: pa.array([name for name, _ in rows]), "value": pa.array([value for _, value in rows])})])
 
 
