@@ -179,13 +179,17 @@ class LogAccess:
         return self._loop.call(self._synced_states(list(names), matches))
 
     async def _synced_states(self, names: list[str], matches: Callable[[str], bool] | None) -> dict[str, LogState]:
-        store = self._logs.store
-        await store.persist(lambda: store.tree.sync(store.root))
+        await self._sync()
         if matches is not None:
-            names = [name for name in await store.nodes() if matches(name)]
+            names = [name for name in await self._logs.store.nodes() if matches(name)]
             return await self._states(names, self._users_state)
         states = await map_bounded(self._state, names, most=STATES_AT_ONCE, name="states")
         return dict(zip(names, states, strict=True))
+
+    async def _sync(self) -> None:
+        """Let the next reads see every change of the metadata of logs that was made before this call."""
+        store = self._logs.store
+        await store.persist(lambda: store.tree.sync(store.root))
 
     async def _states(self, names: list[str], state: Callable[[str], Coroutine[Any, Any, LogState | None]]) -> dict[str, LogState]:
         async def ask(name: str) -> LogState | None:
@@ -307,7 +311,11 @@ class LogAccess:
 
     def require(self, names: Iterable[str]) -> None:
         """Raise NoSuchLog unless all logs exist."""
-        self._loop.call(map_bounded(self._logs.head, list(names), most=STATES_AT_ONCE, name="require"))
+        self._loop.call(self._require(list(names)))
+
+    async def _require(self, names: list[str]) -> None:
+        await self._sync()
+        await map_bounded(self._logs.head, names, most=STATES_AT_ONCE, name="require")
 
     def publish(self, log: str, ledgers: Sequence[StagedLedger], *, application: str | None, batch: int | None) -> PublishResult:
         """Publish staged ledgers to a log, all or none, and each batch of an application once. See `Logs.publish`."""

@@ -140,7 +140,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # Spark has one limit for each source. With another than "all" the options' limits apply, each after the one before.
             if limit is not None and not isinstance(limit, ReadAllAvailable):
                 begins_found = {log: logs.skip_lost_records(log, begins[log], ends[log]) for log in begins}
-                if self._holds_back(sum(max(0, ends[log] - begin) for log, begin in begins_found.items())):
+                # A batch that passes over lost records is not held back: the warning would come again with each look.
+                if not losses and self._holds_back(sum(max(0, ends[log] - begin) for log, begin in begins_found.items())):
                     return encode_positions(stands)
                 ends = self._limited(logs, begins_found, ends)
         if start is not None:

@@ -83,6 +83,19 @@ def test_a_run_that_ends_and_one_that_reads_all_hold_nothing_back(cluster: Stand
     assert latest(reader, first)["logs"] == {LOG: 2}
 
 
+def test_a_batch_that_passes_over_lost_records_warns_once(cluster: Stand, clock: PassingTime, caplog: pytest.LogCaptureFixture) -> None:
+    cluster.write(b"a", b"b", b"c")
+    cluster.write(b"d")
+    reader = stream(minoffsetspertrigger="3", failondataloss="false", maxoffsetspertrigger="3")
+    first = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+    stands = {**first, "logs": {LOG: 1}}
+    cluster.loop.call(cluster.logs.truncate(LOG, 3))
+    end = latest(reader, stands)
+    assert end["logs"] == {LOG: 4}
+    assert latest(reader, end) == end
+    assert caplog.text.count("records are lost") == 1
+
+
 def test_both_most_records_and_most_bytes_limit_a_batch(cluster: Stand) -> None:
     chance = random.Random(1)
     cluster.write(*(chance.randbytes(1000) for _ in range(20)))
