@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import psycopg
@@ -128,6 +130,13 @@ def test_changes_have_timestamps_in_a_session_without_time_zones(shop: Shop) -> 
         frame = shop.bench.spark.read.format("triplicate-changes").options(**shop.options()).load()
         assert dict(frame.dtypes)["_commit_timestamp"] == "timestamp"
         assert [row["id"] for row in frame.collect()] == [1]
+        shop.execute("CREATE TABLE e (id INT PRIMARY KEY, day DATE, at TIMESTAMP, seen TIMESTAMPTZ, price NUMERIC(10,2))")
+        shop.execute("INSERT INTO e VALUES (1, '2026-01-31', '2026-01-31 04:05:06.5', '2026-01-31 04:05:06+02', 19.99)")
+        frame = shop.bench.spark.read.format("triplicate-changes").options(**shop.options("e")).load()
+        assert [kind for _, kind in frame.dtypes[1:5]] == ["date", "timestamp_ntz", "timestamp", "decimal(10,2)"]
+        (row,) = frame.selectExpr("day", "at", "cast(seen AS long) AS seen", "price").collect()
+        moment = datetime.fromisoformat("2026-01-31 04:05:06.500000")
+        assert tuple(row) == (moment.date(), moment, datetime(2026, 1, 31, 2, 5, 6, tzinfo=UTC).timestamp(), Decimal("19.99"))
     finally:
         shop.bench.spark.conf.set("spark.sql.timestampType", str(kind))
 

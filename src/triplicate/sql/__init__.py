@@ -8,6 +8,7 @@ from triplicate.sql.backup.core.sql_text import BEGIN_MARK, MARKED_BYTES, begins
 from triplicate.sql.backup.core.target import AtPosition, AtTime, AtTransaction, Target, parse_number, parse_time
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.committed_changes import ChangeType, CommittedChange, CommittedTransaction
+from triplicate.sql.core.declared_types import parse_declared
 from triplicate.sql.core.interface import Row, StatementKind
 from triplicate.sql.core.parameter_binding import Parameters
 from triplicate.sql.core.records import (
@@ -159,6 +160,7 @@ __all__ = [
     "login_secret",
     "move_leader",
     "new_placement",
+    "parse_declared",
     "parse_number",
     "parse_time",
     "placed_databases",

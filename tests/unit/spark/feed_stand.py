@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,12 +20,15 @@ from pyspark.sql.types import (
     BinaryType,
     BooleanType,
     DataType,
+    DateType,
+    DecimalType,
     DoubleType,
     IntegerType,
     LongType,
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
@@ -46,7 +49,10 @@ from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.sqlite_file import open_reader, open_store
 
 Row = dict[str, Any]
-_TYPES: dict[str, type[DataType]] = {
+_TYPES: dict[str, Callable[..., DataType]] = {
+    "DATE": DateType,
+    "DECIMAL": DecimalType,
+    "TIMESTAMP_NTZ": TimestampNTZType,
     "LONG": LongType,
     "STRING": StringType,
     "DOUBLE": DoubleType,
@@ -55,7 +61,7 @@ _TYPES: dict[str, type[DataType]] = {
     "TIMESTAMP_LTZ": TimestampType,
     "INT": IntegerType,
 }
-_COLUMN = re.compile(r"(?:`((?:[^`]|``)*)`|(\w+)) (\w+)( NOT NULL)?(?: COMMENT '([^']*)')?(?:, |$)")
+_COLUMN = re.compile(r"(?:`((?:[^`]|``)*)`|(\w+)) (\w+(?:\(\d+,\d+\))?)( NOT NULL)?(?: COMMENT '([^']*)')?(?:, |$)")
 
 
 def struct_of(ddl: str) -> StructType:
@@ -63,7 +69,8 @@ def struct_of(ddl: str) -> StructType:
     fields = []
     for quoted, plain, kind, required, comment in _COLUMN.findall(ddl):
         metadata = {"comment": comment} if comment else {}
-        fields.append(StructField(quoted.replace("``", "`") or plain, _TYPES[kind](), not required, metadata))
+        digits = map(int, re.findall(r"\d+", kind))
+        fields.append(StructField(quoted.replace("``", "`") or plain, _TYPES[kind.partition("(")[0]](*digits), not required, metadata))
     return StructType(fields)
 
 

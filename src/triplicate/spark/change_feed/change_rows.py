@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from triplicate.errors import ConfigError, SchemaChanged
+from triplicate.spark.change_feed.column_values import column_of
 from triplicate.spark.change_feed.lineage import ColumnDifference, ColumnEra, Lineage
 from triplicate.spark.change_feed.schema_history import batch_header, transactions
 from triplicate.spark.cluster.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange
@@ -43,6 +47,8 @@ class ChangeBatches:
         self._columns: dict[str, list[Any]] = {field.name: [] for field in schema}
         self._rows = 0
         self._size_bytes = 0
+        self._versions: list[tuple[int, int]] = []
+        """Row after the last, and version, of each run of rows. A schema may leave the column of the version out."""
         self._plans: dict[tuple[int, int], _Plan] = {}
 
     def add(self, part: EntryRange) -> Iterator[pa.RecordBatch]:
@@ -80,9 +86,10 @@ class ChangeBatches:
         """Return the remaining rows."""
         if not self._rows:
             return
-        arrays = [_array(field, self._columns[field.name]) for field in self._schema]
+        arrays = [self._array(field) for field in self._schema]
         self._columns = {field.name: [] for field in self._schema}
         self._rows = self._size_bytes = 0
+        self._versions.clear()
         yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def carry(self, carried: Sequence[ColumnDifference], version: int, schema_versions: tuple[int, int]) -> None:
@@ -167,12 +174,29 @@ class ChangeBatches:
             else:
                 # In an image of only the key, a column that is not logged is null, even if it has a default.
                 columns[name].extend((default if whole else None,) * count)
-        self._rows += count
+        self._count(change_values, count)
 
     def _event(self, values: dict[str, Sequence[Any]]) -> None:
         for name, column in self._columns.items():
             column.extend(values.get(fold(name), (None,)))
-        self._rows += 1
+        self._count(values, 1)
+
+    def _count(self, values: dict[str, Sequence[Any]], count: int) -> None:
+        self._rows += count
+        self._versions.append((self._rows, values["_commit_version"][0]))
+
+    def _array(self, field: pa.Field) -> pa.Array:
+        values = self._columns[field.name]
+        if pa.types.is_timestamp(field.type) and field.name.lower() in CHANGE_COLUMNS:
+            return pa.array(values, pa.int64()).cast(pa.timestamp("us", tz="UTC")).cast(field.type)
+        return column_of(field.type, values, partial(self._misfit, field))
+
+    def _misfit(self, field: pa.Field, row: int, value: Any) -> ConfigError:
+        version = self._versions[bisect_right(self._versions, row, key=itemgetter(0))][1]
+        return ConfigError(
+            f"triplicate-changes: table {self._lineage.table!r}: column {field.name!r} holds {value!r:.60} at version {version}, which is "
+            f"no {field.type}; give a schema of your own in which the column is a string, or binary where it is no text"
+        )
 
 
 def row_columns(names: Sequence[str]) -> list[str]:
@@ -242,46 +266,3 @@ def _key_image(run: RowRun) -> _Image:
     if run.table.rowid_column >= 0 and run.rowids is not None:
         image[run.table.rowid_column] = run.rowids
     return image
-
-
-def _array(field: pa.Field, values: list[Any]) -> pa.Array:
-    if pa.types.is_timestamp(field.type) and field.name.lower() in CHANGE_COLUMNS:
-        return pa.array(values, pa.int64()).cast(pa.timestamp("us", tz="UTC")).cast(field.type)
-    try:
-        return pa.array(values, field.type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([_converted(field, value) for value in values], field.type)
-
-
-def _converted(field: pa.Field, value: Any) -> Any:
-    """Convert a value to the declared type. SQLite columns can hold any value; values that do not fit are refused by name."""
-    kind = field.type
-    if value is None:
-        return None
-    if pa.types.is_string(kind):
-        if isinstance(value, bytes):
-            return _text(field, value)
-        return str(value)
-    if pa.types.is_boolean(kind) and value in (0, 1):
-        return bool(value)
-    if pa.types.is_floating(kind) and isinstance(value, int | float):
-        return float(value)
-    if pa.types.is_integer(kind) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
-        return int(value)
-    if pa.types.is_binary(kind) and isinstance(value, str | bytes):
-        return value.encode() if isinstance(value, str) else value
-    raise _misfit(field, value)
-
-
-def _text(field: pa.Field, value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        raise _misfit(field, value) from None
-
-
-def _misfit(field: pa.Field, value: Any) -> ConfigError:
-    return ConfigError(
-        f"triplicate-changes: column {field.name!r} holds {value!r:.60}, which is no {field.type}; "
-        "give a schema of your own in which the column is binary or a string"
-    )

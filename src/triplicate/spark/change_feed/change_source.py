@@ -17,11 +17,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DateType, DecimalType, StructType, TimestampNTZType, TimestampType
 
 from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, LogReplaced, OffsetTruncated, SchemaChanged
 from triplicate.log import OffsetRange
 from triplicate.spark.change_feed.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
+from triplicate.spark.change_feed.column_values import spark_type
 from triplicate.spark.change_feed.feed import (
     CarriedDifferences,
     FeedRequest,
@@ -46,7 +47,7 @@ from triplicate.spark.cluster.versions import (
 )
 from triplicate.spark.core import source_schema
 from triplicate.spark.core.change_offsets import ChangesOffset, decode_offset
-from triplicate.spark.core.change_options import ChangesOptions, changes_options
+from triplicate.spark.core.change_options import DECLARED, TEXT, ChangesOptions, changes_options
 from triplicate.spark.core.options import EARLIEST, LATEST
 from triplicate.spark.logs.streaming import LOOK_INTERVAL_S
 from triplicate.sql import fold
@@ -63,6 +64,10 @@ BEHIND_S = 10.0
 _BEHIND_PAUSE_S = 0.1
 
 
+_TYPED = (DateType, DecimalType, TimestampNTZType, TimestampType)
+"""Types of columns that earlier releases deliver as strings."""
+
+
 class ChangesDataSource(DataSource):
     """``spark.read.format("triplicate-changes")``; see `docs/spark.md`."""
 
@@ -76,9 +81,9 @@ class ChangesDataSource(DataSource):
         reserved = [name for name, _ in table.columns if name.lower() in (*CHANGE_COLUMNS, *OTHER_COLUMNS)]
         if reserved:
             raise ConfigError(f"triplicate-changes: table {read.table!r} has a column {reserved[0]!r}, which the feed needs for itself")
-        return source_schema.changes_schema(
-            table.columns, version=table.schema_version, rowid=table.known_by_rowid, events=read.deliver_events
-        )
+        texts = read.column_types == TEXT
+        columns = [(name, spark_type(declared, texts=texts)) for name, declared in table.columns]
+        return source_schema.changes_schema(columns, version=table.schema_version, rowid=table.known_by_rowid, events=read.deliver_events)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return ChangesReader(_Feed(changes_options(dict(self.options)), schema))
@@ -125,6 +130,24 @@ class _Feed:
         return access.LogStatePoller(
             self.options.metadata_uri, self.options.ledger_password, (self.log,), LOOK_INTERVAL_S, self.options.keys_file
         )
+
+    @property
+    def types(self) -> str | None:
+        """Whether rows have the declared types, as an offset says it."""
+        return DECLARED if self._whole and self.options.column_types != TEXT else None
+
+    def check_types(self, start: ChangesOffset) -> None:
+        """Raises SchemaChanged: rows were delivered with strings, and the query does not say that declared types may follow."""
+        if self.types is None or start.types is not None or self.options.column_types is not None:
+            return
+        own = set(row_columns(self._asked.names))
+        for field in self._asked.fields:
+            if field.name in own and isinstance(field.dataType, _TYPED):
+                raise SchemaChanged(
+                    f"triplicate-changes: the checkpoint is of an earlier release, or of a query with other types: column {field.name!r} "
+                    f"may have been a string up to version {start.version}, and is {field.dataType.simpleString()} now. Set option "
+                    "columnTypes=text, and the stream goes on with strings; or columnTypes=declared if what it writes into takes the types"
+                )
 
     @property
     def named_anchor(self) -> int | None:
@@ -354,7 +377,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _offset(self, version: int) -> dict[str, Any]:
         """The end of a batch. Rows delivered up to it have the columns of this query."""
         anchor = self._anchor()
-        return self._named(ChangesOffset(version, schema=anchor), anchor).encode(self._feed.log)
+        return self._named(ChangesOffset(version, schema=anchor, types=self._feed.types), anchor).encode(self._feed.log)
 
     def _anchor(self) -> int | None:
         anchor = self._feed.named_anchor
@@ -369,6 +392,12 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _decoded(self, offset: Mapping[str, Any]) -> ChangesOffset:
         return decode_offset(offset, self._feed.log, self._feed.options.table)
 
+    def _decoded_start(self, offset: Mapping[str, Any]) -> ChangesOffset:
+        """Raises SchemaChanged: as `_Feed.check_types`."""
+        start = self._decoded(offset)
+        self._feed.check_types(start)
+        return start
+
     def initialOffset(self) -> dict[str, Any]:
         feed = self._feed
         if self._initial is None:
@@ -380,7 +409,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     feed.check_held(logs, begin)
                 # Unless reading starts at the beginning, the consumer holds the table's state before this version.
                 held = anchor if feed.from_the_beginning else None
-                self._initial = self._named(ChangesOffset(begin, schema=held), anchor)
+                self._initial = self._named(ChangesOffset(begin, schema=held, types=feed.types), anchor)
         return self._initial.encode(feed.log)
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -390,7 +419,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         if start is None:  # PySpark 4.1 does not pass the position of the stream.
             return self._offset(self._latest())
-        stored, end = self._decoded(start), self._latest()
+        stored, end = self._decoded_start(start), self._latest()
         begin = stored.version
         if isinstance(limit, ReadMaxRows):
             end = min(end, begin + limit.max_rows)
@@ -413,7 +442,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._frozen = self._latest()
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
-        feed, begin, stop = self._feed, self._decoded(start), self._decoded(end)
+        feed, begin, stop = self._feed, self._decoded_start(start), self._decoded(end)
         with feed.logs() as logs:
             feed.check_end(logs, stop.version)
             if not HAS_LIMITS:

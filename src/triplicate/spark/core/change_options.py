@@ -10,6 +10,8 @@ from triplicate.spark.core.options import EARLIEST, LATEST, Options
 
 FAIL, DELIVER = "fail", "deliver"
 """The handling of table changes that ordinary rows of the feed cannot express."""
+DECLARED, TEXT = "declared", "text"
+"""The types of dates, times and numerics: Spark's, or strings as in earlier releases."""
 
 CHANGES_OPTIONS = (
     "metadataServiceUri",
@@ -21,6 +23,7 @@ CHANGES_OPTIONS = (
     "endingVersion",
     "maxVersionsPerTrigger",
     "schemaEvents",
+    "columnTypes",
 )
 
 
@@ -39,6 +42,8 @@ class ChangesOptions:
     max_versions_per_trigger: int | None
     deliver_events: bool = False
     """Whether table changes that ordinary rows cannot express are delivered as event rows instead of errors."""
+    column_types: str | None = None
+    """`DECLARED`, `TEXT`, or None for the default, which is `DECLARED`."""
 
 
 def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> ChangesOptions:
@@ -52,9 +57,6 @@ def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> Cha
     ending = options.integer("endingVersion", None)
     if streaming and ending is not None:
         raise ConfigError("triplicate-changes: option 'endingVersion' is for batch reads; a stream has no end")
-    events = (options.text("schemaEvents") or FAIL).lower()
-    if events not in (FAIL, DELIVER):
-        raise ConfigError(f"triplicate-changes: option 'schemaEvents' is {FAIL} or {DELIVER}, not {events!r}")
     if isinstance(starting, int) and ending is not None and starting > ending:
         raise ConfigError(f"triplicate-changes: 'startingVersion' {starting} lies after 'endingVersion' {ending}")
     return ChangesOptions(
@@ -66,5 +68,6 @@ def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> Cha
         starting_version=starting,
         ending_version=ending,
         max_versions_per_trigger=options.limit("maxVersionsPerTrigger"),
-        deliver_events=events == DELIVER,
+        deliver_events=options.word("schemaEvents", FAIL, DELIVER) == DELIVER,
+        column_types=options.word("columnTypes", DECLARED, TEXT),
     )

@@ -150,6 +150,13 @@ class Options:
             raise ConfigError(f"{self._source}: option {name!r} is a time as 15m, 30s, 2h or 500ms, not {value!r}")
         return int(match[1]) * _UNITS_S[match[2]]
 
+    def word(self, name: str, *known: str) -> str | None:
+        """One of the known words, in lower case, or None."""
+        value = self.text(name)
+        if value is not None and value.lower() not in known:
+            raise ConfigError(f"{self._source}: option {name!r} is {' or '.join(known)}, not {value!r}")
+        return value and value.lower()
+
     def boolean(self, name: str, default: bool) -> bool:
         value = self.text(name)
         if value is None:

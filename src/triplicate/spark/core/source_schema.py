@@ -33,15 +33,6 @@ VERSION_COMMENT = "columns as of schema version "
 ROWID_COLUMN = "_rowid LONG"
 EVENT_COLUMN = "_schema_change STRING"
 
-_DECLARED = (
-    (("INTERVAL",), "STRING"),
-    (("BOOL",), "BOOLEAN"),
-    (("INT", "SERIAL"), "LONG"),
-    (("CHAR", "CLOB", "TEXT", "JSON", "UUID", "DATE", "TIME"), "STRING"),
-    (("BLOB", "BYTEA"), "BINARY"),
-    (("REAL", "FLOA", "DOUB"), "DOUBLE"),
-)
-
 
 def log_columns(*, include_headers: bool, include_metadata: bool, names: Sequence[str] = ()) -> tuple[Column, ...]:
     """The columns of a read of logs.
@@ -75,31 +66,19 @@ def struct(columns: Sequence[Column]) -> StructType:
     return types.StructType([types.StructField(name, kinds[kind], nullable) for name, kind, nullable in columns])
 
 
-def spark_type(declared: str) -> str:
-    """Spark's type for a declared column type. SQLite columns can hold any value; a value that does not fit fails the read by name.
-
-    Moments stay text, as the database stores them. NUMERIC and columns without a type are text too: nothing is lost.
-    """
-    upper = declared.upper()
-    for words, name in _DECLARED:
-        if any(word in upper for word in words):
-            return name
-    return "STRING"
-
-
 def quoted(name: str) -> str:
     """A quoted column name for DDL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def changes_schema(columns: Sequence[tuple[str, str]], *, version: int | None = None, rowid: bool = False, events: bool = False) -> str:
-    """Columns of a table's change feed: (name, declared type) of the table's, then those of the change.
+    """Columns of a table's change feed: (name, Spark's type) of the table's, then those of the change.
 
     Args:
         version: of the database's schema in which the table has these columns; it travels with them as a column's comment.
         rowid: adds the column of rowids. events: adds the column that holds the text of a schema change.
     """
-    own = [f"{quoted(name)} {spark_type(declared)}" for name, declared in columns]
+    own = [f"{quoted(name)} {kind}" for name, kind in columns]
     of_change = (
         CHANGE_COLUMNS if version is None else CHANGE_COLUMNS.replace(VERSIONED, f"{VERSIONED} COMMENT '{VERSION_COMMENT}{version}'")
     )

@@ -16,7 +16,7 @@ from triplicate.log.core.payload_encoder import columns_of, encode_columns
 from triplicate.spark.change_feed.change_rows import ChangeBatches, row_columns
 from triplicate.spark.change_feed.lineage import ColumnEra, ColumnSource, Lineage
 from triplicate.spark.cluster.arrow import BATCH_ROWS, EntryRange
-from triplicate.spark.core.source_schema import changes_schema, spark_type
+from triplicate.spark.core.source_schema import changes_schema
 from triplicate.sql import SchemaChange, SettingChange, TableShape
 from triplicate.sql.core.records import Operation
 from triplicate.sql.core.schema_changes import fold
@@ -129,24 +129,5 @@ def test_a_log_that_no_database_wrote_is_refused() -> None:
         list(ChangeBatches(unchanged("people", OF_PEOPLE), OF_PEOPLE).add(EntryRange(decode_entry(payload), 0, 0, 1, 1, 1)))
 
 
-@pytest.mark.parametrize(
-    ("declared", "expected"),
-    [
-        ("INTEGER", "LONG"),
-        ("bigint", "LONG"),
-        ("INTERVAL", "STRING"),
-        ("VARCHAR(10)", "STRING"),
-        ("TIMESTAMP", "STRING"),
-        ("DOUBLE PRECISION", "DOUBLE"),
-        ("BOOLEAN", "BOOLEAN"),
-        ("bytea", "BINARY"),
-        ("NUMERIC(10,2)", "STRING"),
-        ("", "STRING"),
-    ],
-)
-def test_declared_types_become_sparks(declared: str, expected: str) -> None:
-    assert spark_type(declared) == expected
-
-
 def test_names_of_columns_are_quoted() -> None:
-    assert changes_schema([("a`b c", "INT")]).startswith("`a``b c` LONG, _change_type STRING")
+    assert changes_schema([("a`b c", "LONG")]).startswith("`a``b c` LONG, _change_type STRING")

@@ -300,7 +300,7 @@ def test_a_checkpoint_of_an_earlier_release_is_read(db: Shop) -> None:
     stream = Stream(db, "t")
     stream.checkpoint = {"logs": {"shop-log": 2}, "v": 1}
     assert kinds(stream.trigger(), "id") == [("insert", 2)]
-    assert stream.checkpoint == {"logs": {"shop-log": 3}, "named": 1, "schema": 1, "table": "t", "v": 2}
+    assert stream.checkpoint == {"logs": {"shop-log": 3}, "named": 1, "schema": 1, "table": "t", "types": "declared", "v": 2}
     again = Stream(db, "t")
     again.checkpoint = {"logs": {"shop-log": 2}, "v": 1}
     db.must("drop table t", "create table t(id integer primary key)")

@@ -12,7 +12,12 @@ from triplicate.spark.core.change_offsets import ChangesOffset, decode_offset
 
 
 def test_an_offset_reads_as_it_was_written() -> None:
-    for offset in (ChangesOffset(1234), ChangesOffset(1234, "orders", 17, 18), ChangesOffset(0, None, None, 3)):
+    for offset in (
+        ChangesOffset(1234),
+        ChangesOffset(1234, "orders", 17, 18),
+        ChangesOffset(0, None, None, 3),
+        ChangesOffset(7, "t", 1, 1, "declared"),
+    ):
         assert decode_offset(offset.encode("log"), "log", "another") == offset
 
 
@@ -38,6 +43,7 @@ def test_a_consumer_without_rows_keeps_no_table() -> None:
         {"table": 7},
         {"named": "17"},
         {"schema": 1.5},
+        {"types": 1},
         {"logs": 5},
         {"logs": {"log": "5"}},
         {"logs": {"log": True}},
