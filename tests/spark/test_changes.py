@@ -94,6 +94,10 @@ def test_every_change_is_in_the_feed_with_the_tables_own_types(shop: Shop) -> No
     first, second = shop.versions()
     assert [change[0] for change in shop.feed(startingVersion=str(second))] == ["update_postimage", "delete"]
     assert [change[0] for change in shop.feed(endingVersion=str(first))] == ["insert", "insert"]
+    times = frame.selectExpr("cast(unix_millis(_commit_timestamp) AS string) AS at").distinct().orderBy("at").collect()
+    assert {change[0] for change in shop.feed(startingTimestamp=times[-1]["at"])} >= {"update_postimage", "delete"}
+    with pytest.raises(PySparkException, match=r"is older than startingTimestamp 2100-01-01"):
+        shop.feed(startingTimestamp="2100-01-01")
     with pytest.raises(PySparkException, match=rf"ends at version \d+; startingVersion says {second + 1_000}"):
         shop.feed(startingVersion=str(second + 1_000))
 

@@ -7,6 +7,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -79,13 +80,14 @@ class Shop:
 
     Attributes:
         entries: of the log, in order. first: the first offset that was not truncated. seen: the end that a metadata server shows which is
-            behind. lagging: the columns that a lagging node has.
+            behind. lagging: the columns that a lagging node has. wall_us: the time at which entries are written, in µs since the epoch.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "leader.db")
         open_store(self.path, b"d" * 16)
-        self.writer = WriterConnection(self.path, TransactionIds(1), wall_us=lambda: 1_764_000_000_000_000)
+        self.wall_us = 1_764_000_000_000_000
+        self.writer = WriterConnection(self.path, TransactionIds(1), wall_us=lambda: self.wall_us)
         self.reader = open_reader(self.path)
         self.gate = Authorizer(self.reader)
         self.entries: list[EntryRange] = []
@@ -147,7 +149,7 @@ class Shop:
         first = self.end
         self.writer.commit(pending, first + len(records))
         if records:
-            payload = encode_columns(columns_of(records), Compressor("none"), preamble=preamble).payload(0, 1_764_000_000_000_000)
+            payload = encode_columns(columns_of(records), Compressor("none"), preamble=preamble).payload(0, self.wall_us)
             self.entries.append(EntryRange(decode_entry(payload), first, 0, len(records), 1, len(self.entries)))
 
     def tables(self) -> list[str]:
@@ -179,6 +181,15 @@ class Shop:
 
     def bounds(self, _log: str) -> tuple[int, int]:
         return self.first, self.end if self.seen is None else self.seen
+
+    def offset_at(self, _log: str, time: datetime) -> int:
+        wanted = round(time.timestamp() * 1e6)
+        later = (max(self.first, entry.first_offset) for entry in self.entries if entry.view.header.wall_time_us >= wanted)
+        return next(later, self.end)
+
+    def limit_bytes(self, begins: dict[str, int], ends: dict[str, int], max_bytes: int) -> dict[str, int]:
+        """Every transaction has one byte here."""
+        return {log: min(end, begins[log] + max_bytes) for log, end in ends.items()}
 
     def synced_state(self, _log: str, _reached: int) -> LogState:
         return LogState("id", self.first, self.end)
@@ -372,7 +383,15 @@ def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
 
     @contextmanager
     def logs(metadata_uri: str, ledger_password: str = "", keys_file: str = "") -> Iterator[Any]:
-        yield SimpleNamespace(bounds=made.bounds, plan=made.plan, entries=made.entries_of, synced_state=made.synced_state, parts=made.parts)
+        yield SimpleNamespace(
+            bounds=made.bounds,
+            plan=made.plan,
+            entries=made.entries_of,
+            synced_state=made.synced_state,
+            parts=made.parts,
+            offset_at=made.offset_at,
+            limit_bytes=made.limit_bytes,
+        )
 
     monkeypatch.setattr(access, "logs", logs)
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -40,6 +41,7 @@ from triplicate.spark.cluster.versions import (
     HAS_LIMITS,
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
     arrow_schema,
@@ -48,7 +50,7 @@ from triplicate.spark.cluster.versions import (
 from triplicate.spark.core import source_schema
 from triplicate.spark.core.change_offsets import ChangesOffset, decode_offset
 from triplicate.spark.core.change_options import DECLARED, TEXT, ChangesOptions, changes_options
-from triplicate.spark.core.options import EARLIEST, LATEST
+from triplicate.spark.core.options import LATEST
 from triplicate.spark.logs.streaming import LOOK_INTERVAL_S
 from triplicate.sql import fold
 
@@ -165,13 +167,30 @@ class _Feed:
                     self._anchor = SchemaHistory(parts.entries, end - 1, end).version_after
         return self._anchor
 
-    def start(self, first: int, end: int) -> int:
+    def start(self, logs: access.LogAccess, first: int, end: int, *, streaming: bool) -> int:
         """The first version to read.
 
         Raises:
-            OffsetTruncated: the version was truncated. ArgumentError: the version does not exist yet.
+            OffsetTruncated: the version was truncated, or the log may have held more of the requested changes. ArgumentError: the version
+                does not exist yet, or everything is older than the requested time; a stream begins at the end then.
         """
-        version = self.options.starting_version
+        begin = self._start(logs, first, end, streaming=streaming)
+        requested, since = self.options.starting_version, self.options.starting_time
+        doubtful = first > 0 and (requested is None if since is None else begin == first)
+        if doubtful and (first == end or not self.follow(logs, first).created):
+            raise truncated(self.options.database, self.options.table, first, since)
+        return begin
+
+    def _start(self, logs: access.LogAccess, first: int, end: int, *, streaming: bool) -> int:
+        version, since = self.options.starting_version, self.options.starting_time
+        if since is not None:
+            version = min(end, logs.offset_at(self.log, since))
+            if version == end and not streaming:
+                raise ArgumentError(
+                    f"the log of database {self.options.database!r} ends at version {end}, and all before it is older than "
+                    f"startingTimestamp {since}"
+                )
+            return version
         if version is None or isinstance(version, str):
             return end if version == LATEST else first
         self.check(version, first)
@@ -187,10 +206,12 @@ class _Feed:
                 "begin again from the table as it is"
             )
 
-    @property
-    def from_the_beginning(self) -> bool:
-        """Whether the consumer holds no rows at the beginning."""
-        return self.options.starting_version in (None, EARLIEST)
+    def end(self, logs: access.LogAccess, end: int) -> int:
+        """The version after the last one to read, in a batch read."""
+        last, until = self.options.ending_version, self.options.ending_time
+        if until is not None:
+            return min(end, logs.offset_at(self.log, until + timedelta(microseconds=1)))
+        return end if last is None else min(end, last + 1)
 
     def follow(self, logs: access.LogAccess, begin: int, *, known: int | None = None, held: bool = False) -> FollowedTable:
         """The table's history from a version on, which must be before the log's end. It is computed once.
@@ -217,14 +238,9 @@ class _Feed:
         self._followed = followed
         return followed
 
-    def check_begin(self, logs: access.LogAccess, first: int, end: int) -> None:
-        """Raises OffsetTruncated: all of the table's changes are requested, and the log does not hold them any more."""
-        if self.options.starting_version is None and first > 0 and (first == end or not self.follow(logs, first).created):
-            raise truncated(self.options.database, self.options.table, first)
-
     def check_held(self, logs: access.LogAccess, begin: int) -> None:
         """Raises SchemaChanged: the consumer's rows at its starting version belong to another table."""
-        if not self.from_the_beginning:
+        if not self.options.from_the_beginning:
             self.follow(logs, begin, held=True)
 
     def check_end(self, logs: access.LogAccess, version: int) -> int:
@@ -323,7 +339,7 @@ class _Feed:
 
 
 class ChangesReader(DataSourceReader):
-    """The changes between two versions, both included; by default all changes."""
+    """The changes between two versions or times, both included; by default all changes."""
 
     def __init__(self, feed: _Feed) -> None:
         self._feed = feed
@@ -332,10 +348,8 @@ class ChangesReader(DataSourceReader):
         feed = self._feed
         with feed.logs() as logs:
             first, end = logs.bounds(feed.log)
-            last = feed.options.ending_version
-            feed.check_begin(logs, first, end)
-            start = ChangesOffset(feed.start(first, end))
-            return feed.plan(logs, start, end if last is None else min(end, last + 1), carries=not feed.from_the_beginning)
+            start = ChangesOffset(feed.start(logs, first, end, streaming=False))
+            return feed.plan(logs, start, feed.end(logs, end), carries=not feed.options.from_the_beginning)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._feed.read(partition)
@@ -349,7 +363,12 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             ConfigError: a limit is set, and this PySpark does not support limits.
         """
-        check_limits("triplicate-changes", maxVersionsPerTrigger=feed.options.max_versions_per_trigger)
+        options = feed.options
+        check_limits(
+            "triplicate-changes",
+            maxVersionsPerTrigger=options.max_versions_per_trigger,
+            maxBytesPerTrigger=options.max_bytes_per_trigger,
+        )
         self._feed = feed
         self._initial: ChangesOffset | None = None
         self._frozen: int | None = None
@@ -403,18 +422,19 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._initial is None:
             with feed.logs() as logs:
                 first, end = logs.bounds(feed.log)
-                feed.check_begin(logs, first, end)
-                begin, anchor = feed.start(first, end), feed.anchor(logs)
+                begin, anchor = feed.start(logs, first, end, streaming=True), feed.anchor(logs)
                 if begin < end:
                     feed.check_held(logs, begin)
                 # Unless reading starts at the beginning, the consumer holds the table's state before this version.
-                held = anchor if feed.from_the_beginning else None
+                held = anchor if feed.options.from_the_beginning else None
                 self._initial = self._named(ChangesOffset(begin, schema=held, types=feed.types), anchor)
         return self._initial.encode(feed.log)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        most = self._feed.options.max_versions_per_trigger
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        options = self._feed.options
+        if options.max_versions_per_trigger is not None:
+            return ReadMaxRows(options.max_versions_per_trigger)
+        return ReadAllAvailable() if options.max_bytes_per_trigger is None else ReadMaxBytes(options.max_bytes_per_trigger)
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         if start is None:  # PySpark 4.1 does not pass the position of the stream.
@@ -423,6 +443,10 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = stored.version
         if isinstance(limit, ReadMaxRows):
             end = min(end, begin + limit.max_rows)
+        elif isinstance(limit, ReadMaxBytes) and begin < end:
+            with self._feed.logs() as logs:
+                log = self._feed.log
+                end = logs.limit_bytes({log: begin}, {log: end}, limit.max_bytes)[log]
         if begin != self._passed:
             # Checked before the end is in the checkpoint, which names the table and its columns.
             with self._feed.logs() as logs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from triplicate.errors import ConfigError, EnvironmentFault, OffsetTruncated, SchemaChanged
 from triplicate.spark.change_feed.lineage import Ancestry, ColumnDifference, Lineage
@@ -116,8 +117,13 @@ def _check_behind(lineage: Lineage, history: SchemaHistory | None) -> None:
         lineage.check_newer(located.change, located.offset)
 
 
-def truncated(database: str, table: str, first: int) -> OffsetTruncated:
-    """The error for a feed that should hold all rows of a table, when the log begins after the table's creation."""
+def truncated(database: str, table: str, first: int, since: datetime | None) -> OffsetTruncated:
+    """The error for a feed that should hold all rows of a table, or all its changes since a time, when the log begins later."""
+    if since is not None:
+        return OffsetTruncated(
+            f"the log of database {database!r} begins at version {first}, which is not older than startingTimestamp {since}: changes since "
+            f"then of table {table!r} may have been truncated; startingVersion=earliest reads those that the log still has"
+        )
     return OffsetTruncated(
         f"the log of database {database!r} begins at version {first}, and table {table!r} is older: rows that have not changed since are "
         "not in its feed. Begin with a copy of the table (in one transaction: SELECT position FROM triplicate_state, and the rows) and "

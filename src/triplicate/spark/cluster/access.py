@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -244,6 +245,10 @@ class LogAccess:
         except (OffsetGap, OffsetTruncated, NoSuchLog):
             return start  # The log has changed since its state was read. The plan of the batch reports that.
         return planned[0].first_offset if planned else end
+
+    def offset_at(self, log: str, time: datetime) -> int:
+        """Offset of the first record that was written at a time or later; the log's end if there is none. See `Logs.offset_at`."""
+        return self._blocking.offset_at(log, time)
 
     def entries(self, part: OffsetRange) -> Iterator[EntryRange]:
         """The records of a planned range, entry by entry. Raises as `RangeReader`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ FAIL, DELIVER = "fail", "deliver"
 """The handling of table changes that ordinary rows of the feed cannot express."""
 DECLARED, TEXT = "declared", "text"
 """The types of dates, times and numerics: Spark's, or strings as in earlier releases."""
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_LAST_TIME = dt.datetime.max.replace(microsecond=0, tzinfo=dt.UTC)
 
 CHANGES_OPTIONS = (
     "metadataServiceUri",
@@ -21,7 +24,10 @@ CHANGES_OPTIONS = (
     "keysFile",
     "startingVersion",
     "endingVersion",
+    "startingTimestamp",
+    "endingTimestamp",
     "maxVersionsPerTrigger",
+    "maxBytesPerTrigger",
     "schemaEvents",
     "columnTypes",
 )
@@ -29,8 +35,7 @@ CHANGES_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class ChangesOptions:
-    """Options of a read of a table's change feed. Versions are offsets of the database's log; `ending_version` is inclusive, as in
-    Delta."""
+    """Options of a read of a table's change feed. Versions are offsets of the database's log. Ends are inclusive, as in Delta."""
 
     metadata_uri: str
     ledger_password: str
@@ -44,6 +49,14 @@ class ChangesOptions:
     """Whether table changes that ordinary rows cannot express are delivered as event rows instead of errors."""
     column_types: str | None = None
     """`DECLARED`, `TEXT`, or None for the default, which is `DECLARED`."""
+    starting_time: dt.datetime | None = None
+    ending_time: dt.datetime | None = None
+    max_bytes_per_trigger: int | None = None
+
+    @property
+    def from_the_beginning(self) -> bool:
+        """Whether the consumer holds no rows at the beginning."""
+        return self.starting_time is None and self.starting_version in (None, EARLIEST)
 
 
 def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> ChangesOptions:
@@ -55,8 +68,20 @@ def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> Cha
     elif starting is not None:
         starting = options.integer("startingVersion", None)
     ending = options.integer("endingVersion", None)
-    if streaming and ending is not None:
-        raise ConfigError("triplicate-changes: option 'endingVersion' is for batch reads; a stream has no end")
+    since, until = _time(options, "startingTimestamp"), _time(options, "endingTimestamp")
+    for name, value in (("endingVersion", ending), ("endingTimestamp", until)):
+        if streaming and value is not None:
+            raise ConfigError(f"triplicate-changes: option {name!r} is for batch reads; a stream has no end")
+    for end, one, other in (("starting", starting, since), ("ending", ending, until)):
+        if one is not None and other is not None:
+            raise ConfigError(f"triplicate-changes: give '{end}Version' or '{end}Timestamp', not both")
+    if since is not None and until is not None and since > until:
+        raise ConfigError(f"triplicate-changes: 'startingTimestamp' {since} lies after 'endingTimestamp' {until}")
+    versions_limit, bytes_limit = options.limit("maxVersionsPerTrigger"), options.limit("maxBytesPerTrigger")
+    if versions_limit is not None and bytes_limit is not None:
+        raise ConfigError(
+            "triplicate-changes: give 'maxVersionsPerTrigger' or 'maxBytesPerTrigger', not both: Spark knows one limit at a time"
+        )
     if isinstance(starting, int) and ending is not None and starting > ending:
         raise ConfigError(f"triplicate-changes: 'startingVersion' {starting} lies after 'endingVersion' {ending}")
     return ChangesOptions(
@@ -67,7 +92,28 @@ def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> Cha
         table=options.required("table"),
         starting_version=starting,
         ending_version=ending,
-        max_versions_per_trigger=options.limit("maxVersionsPerTrigger"),
+        max_versions_per_trigger=versions_limit,
         deliver_events=options.word("schemaEvents", FAIL, DELIVER) == DELIVER,
         column_types=options.word("columnTypes", DECLARED, TEXT),
+        starting_time=since,
+        ending_time=until,
+        max_bytes_per_trigger=bytes_limit,
     )
+
+
+def _time(options: Options, name: str) -> dt.datetime | None:
+    """A time in ISO 8601, in UTC where it has no offset, or in milliseconds since the epoch. A source in Python does not know the zone of
+    Spark's session."""
+    text = options.text(name)
+    if text is None:
+        return None
+    try:
+        if text.lstrip("-").isdecimal():
+            return _EPOCH + dt.timedelta(milliseconds=int(text))
+        time = dt.datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise ConfigError(
+            f"triplicate-changes: option {name!r} is a time as 2026-11-01 10:00:00 (UTC), 2026-11-01T10:00:00+02:00, or milliseconds since "
+            f"the epoch, not {text!r}"
+        ) from None
+    return min(time if time.tzinfo else time.replace(tzinfo=dt.UTC), _LAST_TIME)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -73,6 +74,14 @@ def test_pieces_of_a_log_are_read_here_and_there_with_its_ledgers_open(cluster: 
         assert list(parts.entries(5, 10)) == []
     with cluster.access.parts(LOG, 10, 10) as nothing:
         assert list(nothing.entries(10, 11)) == []
+
+
+def test_the_offset_of_a_time_is_that_of_the_first_record_written_then(cluster: Stand) -> None:
+    cluster.write(b"a", b"b")
+    (part,) = cluster.access.plan(LOG, 0, 1, 1)
+    written = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=next(cluster.access.entries(part)).view.header.wall_time_us)
+    assert cluster.access.offset_at(LOG, written) == 0
+    assert cluster.access.offset_at(LOG, written + timedelta(days=1)) == 2
 
 
 def test_a_closed_ledger_that_ends_too_early_is_an_error_at_once(cluster: Stand) -> None:
