@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from triplicate.spark.core import change_offsets
 from triplicate.spark.core.offsets import VERSION, LogPosition, LogPositions, decode_positions, encode_positions
 
-SAMPLES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "spark" / "checkpoint_offsets.json").read_text())
+FOLDER = Path(__file__).parent / "spark"
+SAMPLES: list[dict[str, Any]] = json.loads((FOLDER / "checkpoint_offsets.json").read_text())
+OF_CHANGES: list[dict[str, Any]] = json.loads((FOLDER / "change_offsets.json").read_text())
 
 
 def positions(numbers: dict[str, list[Any]]) -> dict[str, LogPosition]:
@@ -31,3 +34,11 @@ def test_the_offset_of_every_version_is_read(sample: dict[str, Any]) -> None:
 )
 def test_the_newest_version_is_written_to_the_same_bytes(sample: dict[str, Any]) -> None:
     assert json.dumps(encode_positions(kept(sample))) == json.dumps(sample["offset"])
+
+
+@pytest.mark.parametrize("sample", OF_CHANGES, ids=lambda sample: sample["written by"])
+def test_the_offset_of_a_change_feed_is_read_and_written(sample: dict[str, Any]) -> None:
+    decoded = change_offsets.decode_offset(sample["offset"], "shop-log", "orders")
+    assert decoded == change_offsets.ChangesOffset(*sample["decoded"])
+    if sample["offset"]["v"] == change_offsets.VERSION:
+        assert json.dumps(decoded.encode("shop-log")) == json.dumps(sample["offset"])

@@ -158,7 +158,10 @@ class Consumer:
         self.beginnings += 1
         self.mirror = Mirror()
         given = {}
-        if copy:
+        if copy and self.copies % 2:
+            self.copies += 1
+            given["startingversion"] = "snapshot"
+        elif copy:
             self.copies += 1
             given["startingversion"] = str(self.db.reader.execute("select position from triplicate_state").fetchall()[0][0])
             self.mirror.rows = table_rows(self.db, table)
@@ -241,7 +244,10 @@ def equal(db: Shop, mirror: Mirror, table: str) -> None:
 
 
 def play(chance: random.Random, db: Shop) -> Consumer:
+    db.past = {}
     consumer = Consumer(db, chance.choice(NAMES))
+    if chance.random() < 0.3:
+        consumer.stream.given["startingversion"] = "snapshot"
     for _ in range(chance.randrange(4, 16)):
         made = [schema_change(chance, db) if chance.random() < 0.3 else row_change(chance, db) for _ in range(chance.randrange(1, 6))]
         statements = [statement for part in made for statement in part]
@@ -270,6 +276,10 @@ def play(chance: random.Random, db: Shop) -> Consumer:
         with suppress(OffsetTruncated, *((SchemaChanged,) if db.first else ())):
             mirror.apply(db.batch(table), columns, db.key(table))
             equal(db, mirror, table)
+        with suppress(OffsetTruncated, *((SchemaChanged,) if db.first else ())):
+            content = Mirror()
+            content.apply(db.batch(table, startingversion="snapshot"), columns, db.key(table))
+            equal(db, content, table)
     return consumer
 
 

@@ -125,6 +125,29 @@ def test_a_stream_of_changes_goes_on_where_it_ended(shop: Shop) -> None:
     assert [change for batch in seen for change in batch] == [("delete", 3)]
 
 
+def test_a_stream_begins_with_the_content_of_the_table(shop: Shop) -> None:
+    """From a real node: the content as of the position in the checkpoint, then the changes after it."""
+    bench = shop.bench
+    seen: list[list[tuple[Any, ...]]] = []
+    shop.execute("CREATE TABLE plain (day DATE, price NUMERIC(10,2))", "INSERT INTO plain VALUES ('2026-01-31', 2.5), ('2026-02-01', 7)")
+    shop.execute("DELETE FROM plain WHERE price = 7", "INSERT INTO orders VALUES (7, 'O''Neill', 0.1, true), (9, NULL, NULL, NULL)")
+    moments = [datetime.fromisoformat("2026-01-31").date(), Decimal("2.50")]
+    (row,) = bench.spark.read.format("triplicate-changes").options(**shop.options("plain"), startingVersion="snapshot").load().collect()
+    assert [row["_change_type"], row["_rowid"], row["_seq"], row["day"], row["price"]] == ["insert", 1, 0, *moments]
+
+    def run() -> None:
+        frame = bench.spark.readStream.format("triplicate-changes").options(**shop.options(), startingVersion="snapshot").load()
+        writer = frame.writeStream.foreachBatch(lambda part, _: seen.append([tuple(row)[:5] for row in part.orderBy("id").collect()]))
+        writer.option("checkpointLocation", str(bench.folder / "content")).trigger(availableNow=True).start().awaitTermination()
+
+    run()
+    assert [rows for rows in seen if rows] == [[(7, "O'Neill", 0.1, True, "insert"), (9, None, None, None, "insert")]]
+    shop.execute("UPDATE orders SET amount = 5 WHERE id = 9")
+    seen.clear()
+    run()
+    assert [rows for rows in seen if rows] == [[(9, None, 5.0, None, "update_postimage")]]
+
+
 def test_changes_have_timestamps_in_a_session_without_time_zones(shop: Shop) -> None:
     """The feed was unreadable there: its column was requested as a timestamp without time zone."""
     kind = shop.bench.spark.conf.get("spark.sql.timestampType")

@@ -33,12 +33,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from triplicate.errors import ConfigError, SqlError
+from triplicate.errors import ConfigError, OffsetTruncated, SqlError
 from triplicate.log import OffsetRange, decode_entry
 from triplicate.log.core.compression import Compressor
 from triplicate.log.core.payload_encoder import columns_of, encode_columns
 from triplicate.spark.change_feed.change_source import ChangesDataSource, ChangesStreamReader
-from triplicate.spark.cluster import access, database_tables
+from triplicate.spark.cluster import access, database_tables, table_content
 from triplicate.spark.cluster.arrow import EntryRange
 from triplicate.spark.cluster.database_tables import TableColumns
 from triplicate.spark.cluster.progress import LogState
@@ -81,6 +81,7 @@ class Shop:
     Attributes:
         entries: of the log, in order. first: the first offset that was not truncated. seen: the end that a metadata server shows which is
             behind. lagging: the columns that a lagging node has. wall_us: the time at which entries are written, in µs since the epoch.
+        past: the database at each position at which an entry ends, if it is kept.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -95,6 +96,7 @@ class Shop:
         self.seen: int | None = None
         self.reads = 0
         self.lagging: dict[str, TableColumns] = {}
+        self.past: dict[int, bytes] | None = None
 
     def close(self) -> None:
         self.writer.close()
@@ -151,6 +153,10 @@ class Shop:
         if records:
             payload = encode_columns(columns_of(records), Compressor("none"), preamble=preamble).payload(0, self.wall_us)
             self.entries.append(EntryRange(decode_entry(payload), first, 0, len(records), 1, len(self.entries)))
+            if self.past is not None:
+                content = bytearray(self.reader.serialize("main"))
+                content[18:20] = b"\1\1"  # Without a write-ahead log.
+                self.past[self.end] = bytes(content)
 
     def tables(self) -> list[str]:
         """Those that have a feed."""
@@ -212,6 +218,25 @@ class Shop:
             low, high = max(part.first_offset, entry.first_offset), min(part.end_offset, entry.first_offset + entry.high)
             if low < high:
                 yield EntryRange(entry.view, entry.first_offset, low - entry.first_offset, high - entry.first_offset, 1, entry.entry_id)
+
+    @contextmanager
+    def past_connection(self, _uri: str, _database: str, position: int, _node: str = "") -> Iterator[tuple[str, Any]]:
+        """A node that holds the database as it was, as psycopg shows it."""
+        if self.past is None or position not in self.past:
+            raise OffsetTruncated(f"position {position} cannot be read any more: begin with a new checkpoint")
+        held = apsw.Connection(":memory:")
+        held.deserialize("main", self.past[position])
+
+        def execute(statement: str, given: Sequence[Any] = ()) -> Any:
+            rows = list(held.execute(statement.replace("%s", "?"), tuple(given)))
+            return SimpleNamespace(fetchall=lambda: rows)
+
+        @contextmanager
+        def copy(statement: str) -> Iterator[Any]:
+            query = statement.removeprefix("COPY (").removesuffix(") TO STDOUT")
+            yield SimpleNamespace(rows=lambda: (tuple(map(str, row)) for row in held.execute(query)))
+
+        yield "node:1", SimpleNamespace(execute=execute, cursor=lambda: SimpleNamespace(copy=copy))
 
     # Queries.
 
@@ -394,6 +419,7 @@ def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
         )
 
     monkeypatch.setattr(access, "logs", logs)
+    monkeypatch.setattr(table_content, "past_connection", made.past_connection)
 
     def states() -> dict[str, LogState]:
         return {"shop-log": LogState("id", *made.bounds(""))}

@@ -95,8 +95,7 @@ class Query:
     def driver(self) -> Iterator[str]:
         """One process of the query, from its start until nothing is left to copy. Yields the name of each step before it."""
         yield "start"
-        reader = TriplicateDataSource(self.source).streamReader(VALUES)
-        writer = TriplicateDataSource(self.sink).streamWriter(VALUES, False)
+        reader, writer = self.reader(), self.writer()
         batch = max(self.checkpoint.offsets, default=-1)
         known = batch >= 0 and batch not in self.checkpoint.commits
         batch = batch if known else batch + 1
@@ -116,6 +115,12 @@ class Query:
             yield f"commit file of batch {batch}"
             self.checkpoint.add_commit(batch)
             batch, known = batch + 1, False
+
+    def reader(self) -> Any:
+        return TriplicateDataSource(self.source).streamReader(VALUES)
+
+    def writer(self) -> Any:
+        return TriplicateDataSource(self.sink).streamWriter(VALUES, False)
 
     def _run(self, reader: DataSourceStreamReader, writer: DataSourceStreamArrowWriter, batch: int, start: str, end: str) -> Iterator[str]:
         yield f"plan of batch {batch}"
@@ -144,8 +149,9 @@ def _run_task(reader: DataSourceStreamReader, writer: DataSourceStreamArrowWrite
 
 
 def _only_values(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+    """The columns of a record, if these are records of a log."""
     for batch in batches:
-        yield batch.select(["value"])
+        yield batch.select(["value"]) if "value" in batch.schema.names else batch
 
 
 def _copied(thing: Any) -> Any:

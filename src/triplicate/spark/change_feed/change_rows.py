@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ from triplicate.spark.change_feed.column_values import column_of
 from triplicate.spark.change_feed.lineage import ColumnDifference, ColumnEra, Lineage
 from triplicate.spark.change_feed.schema_history import batch_header, transactions
 from triplicate.spark.cluster.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange
-from triplicate.sql import RowKind, RowRun, SchemaChange, TableDropped, TableShape, fold, table_change
+from triplicate.spark.cluster.table_content import ContentPart, stored_value
+from triplicate.sql import RowKind, RowRun, SchemaChange, TableDropped, fold, table_change
 
 INSERT, PREIMAGE, POSTIMAGE, DELETE = "insert", "update_preimage", "update_postimage", "delete"
 DROP_TABLE = "drop_table"
@@ -25,10 +27,29 @@ CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp", "_seq"
 OTHER_COLUMNS = ("_rowid", "_schema_change")
 """Columns of the feed that exist only if needed or requested."""
 
+CONTENT_ROWS = 512
+"""Rows of a table's content that are converted at once."""
+
 _Image = Sequence[Sequence[Any]]
 _Plan = tuple[tuple[str, str, int, Any], ...]
 """For each column of the feed: its name, that of a column of the change or '', its place in a row or -1, its value without a place."""
 _NO_ROWS: _Image = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A part of a table's content, in the feed the inserts of one version.
+
+    Args:
+        names: the table's columns that are read. version, time_us: of the last transaction in the content.
+        schema_version: that of the table's columns.
+    """
+
+    part: ContentPart
+    names: tuple[str, ...]
+    version: int
+    time_us: int
+    schema_version: int
 
 
 class ChangeBatches:
@@ -82,6 +103,25 @@ class ChangeBatches:
             if self._rows >= BATCH_ROWS or self._size_bytes >= BATCH_BYTES:
                 yield from self.finish()
 
+    def content(self, content: Content, rows: Iterable[Sequence[str]]) -> Iterator[pa.RecordBatch]:
+        """Add rows of the table's content, each the literals of `names` and then the rowid if there is one.
+
+        Raises:
+            ConfigError: a value does not fit its column's type, or there is no such column.
+        """
+        part, waiting, sequence = content.part, iter(rows), content.part.first_row
+        plan = self._plan(part.table, content.names, self._lineage.at(content.schema_version))
+        while chunk := list(islice(waiting, CONTENT_ROWS)):
+            image = [list(map(stored_value, column)) for column in zip(*chunk, strict=True)]
+            own = _change_values(INSERT, content.version, content.time_us, range(sequence, sequence + len(chunk)), len(chunk))
+            if part.rowid:
+                own["_rowid"] = image.pop()
+            self._append(plan, image, own, len(chunk), True)
+            sequence += len(chunk)
+            self._size_bytes += sum(map(len, chain.from_iterable(chunk)))
+            if self._rows >= BATCH_ROWS or self._size_bytes >= BATCH_BYTES:
+                yield from self.finish()
+
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Return the remaining rows."""
         if not self._rows:
@@ -130,7 +170,7 @@ class ChangeBatches:
         key = id(run.table), id(era)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = self._plan(run.table, era) if fold(run.table.name) == era.table else ()
+            plan = self._plans[key] = self._plan(run.table.name, run.table.columns, era) if fold(run.table.name) == era.table else ()
         if not plan:
             return sequence
         for low, high, moved in _stretches(_moves(run), run.count):
@@ -145,9 +185,9 @@ class ChangeBatches:
             sequence += 2 if moved else count
         return sequence
 
-    def _plan(self, table: TableShape, era: ColumnEra) -> _Plan:
-        """The position of each column of the feed in rows of one shape."""
-        index = {fold(name): position for position, name in enumerate(table.columns)}
+    def _plan(self, table: str, columns: Sequence[str], era: ColumnEra) -> _Plan:
+        """The position of each column of the feed in rows of a table with these columns."""
+        index = {fold(name): position for position, name in enumerate(columns)}
         sources = dict(zip(map(fold, self._lineage.columns), era.sources, strict=True))
         plan: list[tuple[str, str, int, Any]] = []
         for name in self._columns:
@@ -159,9 +199,7 @@ class ChangeBatches:
             elif fold(source.column) in index:
                 plan.append((name, "", index[fold(source.column)], None))
             else:
-                raise ConfigError(
-                    f"triplicate-changes: table {table.name!r} has no column {name!r}; it has {', '.join(map(repr, table.columns))}"
-                )
+                raise ConfigError(f"triplicate-changes: table {table!r} has no column {name!r}; it has {', '.join(map(repr, columns))}")
         return tuple(plan)
 
     def _append(self, plan: _Plan, image: _Image, change_values: dict[str, Sequence[Any]], count: int, whole: bool) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -22,12 +22,13 @@ from pyspark.sql.types import DateType, DecimalType, StructType, TimestampNTZTyp
 
 from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, LogReplaced, OffsetTruncated, SchemaChanged
 from triplicate.log import OffsetRange
-from triplicate.spark.change_feed.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
+from triplicate.spark.change_feed.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, Content, row_columns
 from triplicate.spark.change_feed.column_values import spark_type
 from triplicate.spark.change_feed.feed import (
     CarriedDifferences,
     FeedRequest,
     FollowedTable,
+    check_behind,
     check_consumer,
     check_name,
     follow,
@@ -36,7 +37,7 @@ from triplicate.spark.change_feed.feed import (
 )
 from triplicate.spark.change_feed.lineage import Lineage
 from triplicate.spark.change_feed.schema_history import SchemaHistory
-from triplicate.spark.cluster import access, database_tables
+from triplicate.spark.cluster import access, database_tables, table_content
 from triplicate.spark.cluster.versions import (
     HAS_LIMITS,
     ReadAllAvailable,
@@ -48,8 +49,8 @@ from triplicate.spark.cluster.versions import (
     check_limits,
 )
 from triplicate.spark.core import source_schema
-from triplicate.spark.core.change_offsets import ChangesOffset, decode_offset
-from triplicate.spark.core.change_options import DECLARED, TEXT, ChangesOptions, changes_options
+from triplicate.spark.core.change_offsets import BEFORE_SNAPSHOT, ChangesOffset, decode_offset
+from triplicate.spark.core.change_options import DECLARED, SNAPSHOT, TEXT, ChangesOptions, changes_options
 from triplicate.spark.core.options import LATEST
 from triplicate.spark.logs.streaming import LOOK_INTERVAL_S
 from triplicate.sql import fold
@@ -110,6 +111,15 @@ class CarriedPart(InputPartition):
         super().__init__((version, len(carried.carried)))
         self.carried = carried
         self.version = version
+        self.lineage = lineage
+
+
+class SnapshotPart(InputPartition):
+    """Rows of the table's content."""
+
+    def __init__(self, content: Content, lineage: Lineage) -> None:
+        super().__init__((content.version, content.part.first_row))
+        self.content = content
         self.lineage = lineage
 
 
@@ -323,14 +333,56 @@ class _Feed:
         parts: list[InputPartition] = [CarriedPart(carried, start.version, followed.lineage)] if carried.carried else []
         return parts + [ChangesPart(part, followed.lineage) for part in ranges]
 
+    def snapshot(self, logs: access.LogAccess, stop: ChangesOffset) -> list[InputPartition]:
+        """Partitions of the table's content before a version, which must not be beyond the log's end.
+
+        Raises:
+            OffsetTruncated: the database does not keep it any more. SchemaChanged: as `follow`, or an earlier query has planned the
+                batch for another table. EnvironmentFault: no node can be read.
+        """
+        end = stop.version
+        if not end:
+            return []
+        first, log_end = logs.bounds(self.log)
+        if end <= first:
+            raise OffsetTruncated(
+                f"triplicate-changes: the log of database {self.options.database!r} begins at version {first}, and the content of table "
+                f"{self.options.table!r} before version {end} was not read yet: begin with a new checkpoint"
+            )
+        followed = self.follow(logs, end - 1)
+        lineage = followed.lineage
+        if stop.named is not None:
+            check_name(followed, stop, planned=True)
+        with logs.parts(self.log, first, log_end) as parts:
+            time_us = next(iter(parts.entries(end - 1, end))).view.header.wall_time_us
+            version = SchemaHistory(parts.entries, end - 1, end).version_after
+            if version > lineage.anchor:
+                check_behind(lineage, SchemaHistory(parts.entries, first, end))
+        era = lineage.at(version)
+        if era.table is None:
+            return []
+        needed = {fold(source.column) for source in era.sources if source.column is not None}
+        planned: list[InputPartition] = []
+        for part in table_content.plan_content(self.options.metadata_uri, self.options.database, end, era.table):
+            names = tuple(name for name in part.columns if fold(name) in needed)
+            # Of columns that there are none of, all that there are can be named.
+            content = Content(part, names if len(names) == len(needed) else part.columns, end - 1, time_us, version)
+            planned.append(SnapshotPart(content, lineage))
+        return planned
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, ChangesPart | CarriedPart):
+        if not isinstance(partition, ChangesPart | CarriedPart | SnapshotPart):
             return
         columns = arrow_schema(self._asked)
         batches = ChangeBatches(partition.lineage, columns, deliver=self.options.deliver_events)
         if isinstance(partition, CarriedPart):
             carried = partition.carried
             batches.carry(carried.carried, partition.version, (carried.held, carried.reached))
+        elif isinstance(partition, SnapshotPart):
+            content = partition.content
+            rows = table_content.content_rows(self.options.metadata_uri, self.options.database, content.part, content.names)
+            with closing(rows):
+                yield from batches.content(content, rows)
         else:
             with self.logs() as logs:
                 for part in logs.entries(partition.range):
@@ -348,6 +400,8 @@ class ChangesReader(DataSourceReader):
         feed = self._feed
         with feed.logs() as logs:
             first, end = logs.bounds(feed.log)
+            if feed.options.starting_version == SNAPSHOT:
+                return feed.snapshot(logs, ChangesOffset(feed.end(logs, end)))
             start = ChangesOffset(feed.start(logs, first, end, streaming=False))
             return feed.plan(logs, start, feed.end(logs, end), carries=not feed.options.from_the_beginning)
 
@@ -422,7 +476,9 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._initial is None:
             with feed.logs() as logs:
                 first, end = logs.bounds(feed.log)
-                begin, anchor = feed.start(logs, first, end, streaming=True), feed.anchor(logs)
+                snapshot = feed.options.starting_version == SNAPSHOT
+                begin = BEFORE_SNAPSHOT if snapshot else feed.start(logs, first, end, streaming=True)
+                anchor = feed.anchor(logs)
                 if begin < end:
                     feed.check_held(logs, begin)
                 # Unless reading starts at the beginning, the consumer holds the table's state before this version.
@@ -441,6 +497,8 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._offset(self._latest())
         stored, end = self._decoded_start(start), self._latest()
         begin = stored.version
+        if begin == BEFORE_SNAPSHOT:
+            return self._offset(end)
         if isinstance(limit, ReadMaxRows):
             end = min(end, begin + limit.max_rows)
         elif isinstance(limit, ReadMaxBytes) and begin < end:
@@ -478,11 +536,14 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                         f"{stop.version}: a server that is behind, or another log. Remove the newest file in the checkpoint's folder "
                         "`offsets`, and start the query again"
                     )
-            if begin.version < stop.version:
-                feed.check(begin.version, logs.bounds(feed.log)[0])
-            planned = feed.plan(logs, begin, stop.version, carries=begin.version != self._passed)
-            if planned:
-                feed.check_planned(logs, begin, stop)
+            if begin.version == BEFORE_SNAPSHOT:
+                planned = feed.snapshot(logs, stop)
+            else:
+                if begin.version < stop.version:
+                    feed.check(begin.version, logs.bounds(feed.log)[0])
+                planned = feed.plan(logs, begin, stop.version, carries=begin.version != self._passed)
+                if planned:
+                    feed.check_planned(logs, begin, stop)
         if begin.version < stop.version:
             # When a query starts, PySpark 4.1 plans the last batch again, from its end to its end. That batch delivers nothing.
             self._passed = stop.version

@@ -81,7 +81,7 @@ def follow(entries: EntriesOf, request: FeedRequest, first: int, begin: int, end
         reached = _step_on(ancestry, SchemaHistory(entries, first, begin), request.known)
     lineage = ancestry.lineage()
     if history.version_before > request.anchor:
-        _check_behind(lineage, SchemaHistory(entries, first, begin) if first < begin else None)
+        check_behind(lineage, SchemaHistory(entries, first, begin) if first < begin else None)
     return FollowedTable(lineage, begin, history.version_before, created, reached)
 
 
@@ -97,7 +97,7 @@ def _step_on(ancestry: Ancestry, history: SchemaHistory, known: int) -> int:
     return max(known, history.version_before)
 
 
-def _check_behind(lineage: Lineage, history: SchemaHistory | None) -> None:
+def check_behind(lineage: Lineage, history: SchemaHistory | None) -> None:
     """Check schema changes that are newer than the query's columns and older than the records it reads, as from a lagging node.
 
     Args:

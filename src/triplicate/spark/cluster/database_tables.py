@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -71,23 +72,12 @@ def table_columns(metadata_uri: str, database: str, table: str) -> TableColumns:
     """
     failures: list[str] = []
     missing = False
-    info = _info(metadata_uri, database)
-    options = _login_options(os.environ) | (_tls_options(os.environ) if info.has_tls else {})
-    for node in info.nodes:
-        host, _, port = node.address.rpartition(":")
+    for address, connect in node_connections(metadata_uri, database).items():
         try:
-            with psycopg.connect(
-                host=host,
-                port=port,
-                dbname=database,
-                **options,
-                autocommit=True,
-                connect_timeout=CONNECT_TIMEOUT_S,
-                application_name="triplicate-changes",
-            ) as connection:
+            with connect() as connection:
                 rows = connection.execute(_COLUMNS, (table,)).fetchall()
         except psycopg.Error as error:
-            failures.append(f"{node.address}: {str(error).strip()}")
+            failures.append(f"{address}: {str(error).strip()}")
             continue
         if rows:
             return read_columns(table, rows)
@@ -99,6 +89,23 @@ def table_columns(metadata_uri: str, database: str, table: str) -> TableColumns:
         f"triplicate-changes: no node of database {database!r} returned the columns of table {table!r} ({reasons}). "
         "Start one, or give a schema of your own with .schema(…)"
     )
+
+
+def node_connections(metadata_uri: str, database: str) -> dict[str, Callable[[], psycopg.Connection[Any]]]:
+    """For the address of each node of a database, a function that connects to it.
+
+    Raises:
+        UsageError: there is no database with this name. ConfigError: a setting of the environment cannot be used.
+    """
+    info = _info(metadata_uri, database)
+    options = _login_options(os.environ) | (_tls_options(os.environ) if info.has_tls else {})
+    common = {"dbname": database, "connect_timeout": CONNECT_TIMEOUT_S, "application_name": "triplicate-changes", **options}
+
+    def connect(address: str) -> psycopg.Connection[Any]:
+        host, _, port = address.rpartition(":")
+        return psycopg.connect(host=host, port=port, autocommit=True, **common)
+
+    return {node.address: partial(connect, node.address) for node in info.nodes}
 
 
 def _login_options(environment: Mapping[str, str]) -> dict[str, Any]:

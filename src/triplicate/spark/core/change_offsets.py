@@ -15,6 +15,12 @@ from typing import Any
 from triplicate.errors import FormatError
 
 VERSION = 2
+BEFORE_SNAPSHOT = -1
+"""The version of a stream that has not delivered the table's content yet: its first batch is the content before the version of its end.
+
+It is never in a checkpoint, which has the ends of batches only. So the position of the content is kept before its rows are read, and a
+batch that is planned again has the same rows.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from triplicate.errors import ConfigError
 from triplicate.spark.core.options import EARLIEST, LATEST, Options
 
+SNAPSHOT = "snapshot"
+"""The starting version of a feed that begins with the table's content."""
 FAIL, DELIVER = "fail", "deliver"
 """The handling of table changes that ordinary rows of the feed cannot express."""
 DECLARED, TEXT = "declared", "text"
@@ -56,14 +58,14 @@ class ChangesOptions:
     @property
     def from_the_beginning(self) -> bool:
         """Whether the consumer holds no rows at the beginning."""
-        return self.starting_time is None and self.starting_version in (None, EARLIEST)
+        return self.starting_time is None and self.starting_version in (None, EARLIEST, SNAPSHOT)
 
 
 def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> ChangesOptions:
     """Raises ConfigError."""
     options = Options("triplicate-changes", given, CHANGES_OPTIONS)
     starting: int | str | None = options.text("startingVersion")
-    if isinstance(starting, str) and starting.lower() in (EARLIEST, LATEST):
+    if isinstance(starting, str) and starting.lower() in (EARLIEST, LATEST, SNAPSHOT):
         starting = starting.lower()
     elif starting is not None:
         starting = options.integer("startingVersion", None)
