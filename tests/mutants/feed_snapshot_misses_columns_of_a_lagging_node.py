@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.spark.change_feed import change_source
+from triplicate.spark.change_feed import feed
 
 TESTS = ["tests/unit/spark/change_feed/test_feed_snapshot.py::test_columns_of_a_node_that_lags_are_not_taken_for_those_of_the_content"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(change_source, "check_behind", lambda _lineage, _history: None)
+    patch(feed, "_check_behind", lambda _lineage, _history: None)

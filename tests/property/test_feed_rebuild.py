@@ -246,7 +246,7 @@ def equal(db: Shop, mirror: Mirror, table: str) -> None:
 def play(chance: random.Random, db: Shop) -> Consumer:
     db.past = {}
     consumer = Consumer(db, chance.choice(NAMES))
-    if chance.random() < 0.3:
+    if chance.getstate()[1][0] % 3 == 0:  # Without a draw, so that seeds keep their meaning.
         consumer.stream.given["startingversion"] = "snapshot"
     for _ in range(chance.randrange(4, 16)):
         made = [schema_change(chance, db) if chance.random() < 0.3 else row_change(chance, db) for _ in range(chance.randrange(1, 6))]

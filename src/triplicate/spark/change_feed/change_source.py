@@ -28,7 +28,6 @@ from triplicate.spark.change_feed.feed import (
     CarriedDifferences,
     FeedRequest,
     FollowedTable,
-    check_behind,
     check_consumer,
     check_name,
     follow,
@@ -224,7 +223,7 @@ class _Feed:
         return end if last is None else min(end, last + 1)
 
     def follow(self, logs: access.LogAccess, begin: int, *, known: int | None = None, held: bool = False) -> FollowedTable:
-        """The table's history from a version on, which must be before the log's end. It is computed once.
+        """The table's history from a version on, which must not be beyond the log's end. It is computed once.
 
         Args:
             known, held: as in `FeedRequest`.
@@ -349,15 +348,13 @@ class _Feed:
                 f"triplicate-changes: the log of database {self.options.database!r} begins at version {first}, and the content of table "
                 f"{self.options.table!r} before version {end} was not read yet: begin with a new checkpoint"
             )
-        followed = self.follow(logs, end - 1)
+        followed = self.follow(logs, end)
         lineage = followed.lineage
         if stop.named is not None:
             check_name(followed, stop, planned=True)
         with logs.parts(self.log, first, log_end) as parts:
             time_us = next(iter(parts.entries(end - 1, end))).view.header.wall_time_us
             version = SchemaHistory(parts.entries, end - 1, end).version_after
-            if version > lineage.anchor:
-                check_behind(lineage, SchemaHistory(parts.entries, first, end))
         era = lineage.at(version)
         if era.table is None:
             return []

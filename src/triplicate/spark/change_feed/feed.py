@@ -52,26 +52,27 @@ def follow(entries: EntriesOf, request: FeedRequest, first: int, begin: int, end
     """Follow a table back from the anchor; None if the log does not reach the anchor yet.
 
     Args:
-        first, end: the bounds of the log. begin: the first version to read, before `end`.
+        first, end: the bounds of the log. begin: the first version to read, at most `end`.
 
     Raises:
         SchemaChanged: the name or a column does not exist any more, or the consumer's rows belong to another table with this name.
         ConfigError: the table never existed. EnvironmentFault: the node that returned the columns is behind the log's beginning.
     """
-    if end <= begin:
+    if end < begin or end <= first:
         return None
-    history = SchemaHistory(entries, begin, end)
+    history = SchemaHistory(entries, min(begin, end - 1), end)
+    schema = history.version_before if begin < end else history.version_after
     if history.version_after < request.anchor:
         return None
     ancestry = Ancestry(request.table, request.columns, request.anchor, whole=request.whole)
-    for located in history.backward():
+    for located in history.backward() if begin < end else ():
         if located.version <= request.anchor:
             ancestry.step(located)
         if ancestry.complete and not request.held:
             break
     if not begin and not ancestry.complete:
         raise ConfigError(f"triplicate-changes: database {request.database!r} has no table {request.table!r}, and never had one")
-    created, reached = ancestry.complete, history.version_before
+    created, reached = ancestry.complete, schema
     if request.held and ancestry.name_had_another:
         raise SchemaChanged(
             f"triplicate-changes: at version {begin} another table had the name {request.table!r}, so rows that were read of it then are "
@@ -80,9 +81,9 @@ def follow(entries: EntriesOf, request: FeedRequest, first: int, begin: int, end
     if request.known is not None and request.known < reached and first < begin:
         reached = _step_on(ancestry, SchemaHistory(entries, first, begin), request.known)
     lineage = ancestry.lineage()
-    if history.version_before > request.anchor:
-        check_behind(lineage, SchemaHistory(entries, first, begin) if first < begin else None)
-    return FollowedTable(lineage, begin, history.version_before, created, reached)
+    if schema > request.anchor:
+        _check_behind(lineage, SchemaHistory(entries, first, begin) if first < begin else None)
+    return FollowedTable(lineage, begin, schema, created, reached)
 
 
 def _step_on(ancestry: Ancestry, history: SchemaHistory, known: int) -> int:
@@ -97,7 +98,7 @@ def _step_on(ancestry: Ancestry, history: SchemaHistory, known: int) -> int:
     return max(known, history.version_before)
 
 
-def check_behind(lineage: Lineage, history: SchemaHistory | None) -> None:
+def _check_behind(lineage: Lineage, history: SchemaHistory | None) -> None:
     """Check schema changes that are newer than the query's columns and older than the records it reads, as from a lagging node.
 
     Args:

@@ -166,6 +166,27 @@ def test_columns_of_a_node_that_lags_are_not_taken_for_those_of_the_content(db: 
         Stream(db, "u", **SNAPSHOT).trigger()
 
 
+def test_the_content_needs_nothing_of_the_log_before_it(db: Shop) -> None:
+    """The default of such a column in earlier rows depends on the table's creation; the content has none of these rows."""
+    filled(db)
+    db.must("alter table t add column x any default '007'")
+    db.first = 6
+    assert [row["x"] for row in db.batch("t", **SNAPSHOT)] == ["7"] * 4
+    assert len(Stream(db, "t", **SNAPSHOT).trigger()) == 4
+
+
+def test_a_stream_of_another_table_is_refused_where_nothing_of_the_log_is_left(db: Shop) -> None:
+    filled(db)
+    db.must("create table u(id integer primary key)")
+    stream = Stream(db, "t", **SNAPSHOT)
+    stream.trigger()
+    db.first = db.end
+    stream.table = "u"
+    stream.start()
+    with pytest.raises(SchemaChanged, match="has read rows of table 't', and the query requests 'u': use a new checkpoint"):
+        stream.trigger()
+
+
 @dataclass
 class Tasks:
     """A sink that keeps what was committed, each batch once."""
