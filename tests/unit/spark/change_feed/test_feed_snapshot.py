@@ -15,9 +15,10 @@ import psycopg
 import pytest
 from pyspark.sql.datasource import DataSourceStreamReader, WriterCommitMessage
 
-from tests.unit.spark.feed_stand import Mirror, Row, Shop, Stream, own_columns, same, shop, struct_of
+from tests.unit.spark.feed_stand import Mirror, Row, Shop, Stream, in_order, own_columns, same, shop, struct_of
 from tests.unit.spark.micro_batches import Checkpoint, Query
 from triplicate.errors import ConfigError, EnvironmentFault, OffsetTruncated, SchemaChanged
+from triplicate.spark.change_feed import change_source
 from triplicate.spark.cluster import database_tables, table_content
 from triplicate.spark.cluster.table_content import stored_value
 
@@ -185,6 +186,22 @@ def test_a_stream_of_another_table_is_refused_where_nothing_of_the_log_is_left(d
     stream.start()
     with pytest.raises(SchemaChanged, match="has read rows of table 't', and the query requests 'u': use a new checkpoint"):
         stream.trigger()
+
+
+def test_pyspark_4_1_asks_for_the_end_first_and_gets_the_content_once(db: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names no position of the stream, and plans the last batch again, from its end to its end, when a query starts."""
+    monkeypatch.setattr(change_source, "HAS_LIMITS", False)
+    filled(db)
+    reader = Stream(db, "t", **SNAPSHOT).start()
+    content = reader.latestOffset()
+    db.must("insert into t(id) values(6)")
+    later = Stream(db, "t", **SNAPSHOT).start()
+    rows = in_order([batch for part in later.partitions(later.initialOffset(), content) for batch in later.read(part)])
+    assert [row["id"] for row in rows] == [20, 300, 4000, 50000]
+    again = Stream(db, "t", **SNAPSHOT).start()
+    assert list(again.partitions(content, content)) == []
+    changes = [batch for part in again.partitions(content, again.latestOffset()) for batch in again.read(part)]
+    assert [row["id"] for row in in_order(changes)] == [6]
 
 
 @dataclass
