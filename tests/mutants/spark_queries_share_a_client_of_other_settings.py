@@ -10,7 +10,7 @@ TESTS = ["tests/unit/spark/cluster/test_connections.py::test_queries_with_other_
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.blocking import BlockingClient
     from triplicate.spark.cluster import connections
-    from triplicate.spark.core.options import ClientOptions
+    from triplicate.spark.core.given_options import ClientOptions
 
     opened = connections.client
 

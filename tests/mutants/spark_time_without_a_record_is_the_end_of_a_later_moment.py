@@ -10,8 +10,8 @@ TESTS = ["tests/unit/spark/logs/test_reading_times.py::test_a_stream_that_begins
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.spark.cluster.access import LogAccess
     from triplicate.spark.cluster.progress import LogState
+    from triplicate.spark.core.given_options import StartingPoint
     from triplicate.spark.core.log_options import LogReadOptions
-    from triplicate.spark.core.options import StartingPoint
     from triplicate.spark.logs import streaming
 
     find = streaming.find_start  # type: ignore[attr-defined]

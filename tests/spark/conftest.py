@@ -89,8 +89,11 @@ class Bench:
 
     def new_log(self) -> str:
         name = f"log-{uuid.uuid4().hex[:8]}"
-        self.run(lambda client: Logs(client).create(name, LogSettings()))
+        self.create_log(name)
         return name
+
+    def create_log(self, name: str) -> None:
+        self.run(lambda client: Logs(client).create(name, LogSettings()))
 
     def write(self, log: str, values: range, **options: str) -> None:
         """A batch job with two tasks that publishes numbers as text, with their halves as keys."""

@@ -257,7 +257,7 @@ def test_filters_bound_no_plan_which_spark_keeps_for_the_frame(bench: Bench) -> 
 def test_rows_are_routed_by_their_log_and_read_by_a_pattern_from_a_time(bench: Bench) -> None:
     prefix = f"routed-{uuid.uuid4().hex[:8]}"
     for end in "ab":
-        bench.run(lambda client, end=end: Logs(client).create(f"{prefix}-{end}"))
+        bench.create_log(f"{prefix}-{end}")
     rows = bench.numbers(range(100)).selectExpr("value", f"concat('{prefix}-', if(int(value) % 2 = 0, 'a', 'b')) AS log")
     options = {"metadataServiceUri": bench.uri, "client.read_timeout_s": "20"}
     rows.write.format("triplicate").mode("append").options(**options).save()
@@ -274,11 +274,7 @@ def test_rows_are_routed_by_their_log_and_read_by_a_pattern_from_a_time(bench: B
 
 def test_the_message_of_an_error_is_among_the_first_lines(bench: Bench) -> None:
     log = bench.new_log()
-    for job in (
-        lambda: bench.reader(log, startingofsets="earliest").load(),
-        lambda: bench.reader("nowhere").load().count(),
-        lambda: bench.reader(log, startingTimestamp="99999999999999").load().count(),
-    ):
+    for name, options in ((log, {"startingofsets": "earliest"}), ("nowhere", {}), (log, {"startingTimestamp": "99999999999999"})):
         with pytest.raises(AnalysisException) as caught:
-            job()
+            bench.reader(name, **options).load().count()
         assert len(str(caught.value).splitlines()) <= 6

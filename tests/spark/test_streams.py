@@ -201,7 +201,7 @@ def test_several_logs_are_one_stream(bench: Bench) -> None:
 def test_a_pattern_with_all_limits_is_one_stream(bench: Bench) -> None:
     prefix = f"many-{uuid.uuid4().hex[:8]}"
     for end in ("a", "b"):
-        bench.run(lambda client, end=end: Logs(client).create(f"{prefix}-{end}"))
+        bench.create_log(f"{prefix}-{end}")
         bench.write(f"{prefix}-{end}", range(50))
     source = bench.spark.readStream.format("triplicate").option("metadataServiceUri", bench.uri)
     source = source.option("subscribePattern", f"{prefix}-.*").option("startingTimestamp", "0")

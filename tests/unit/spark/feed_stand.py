@@ -188,10 +188,10 @@ class Shop:
     def bounds(self, _log: str) -> tuple[int, int]:
         return self.first, self.end if self.seen is None else self.seen
 
-    def offset_at(self, _log: str, time: datetime) -> int:
+    def offset_at(self, _log: str, time: datetime, _end: int) -> int | None:
         wanted = round(time.timestamp() * 1e6)
         later = (max(self.first, entry.first_offset) for entry in self.entries if entry.view.header.wall_time_us >= wanted)
-        return next(later, self.end)
+        return next(later, None)
 
     def limit_bytes(self, begins: dict[str, int], ends: dict[str, int], max_bytes: int) -> dict[str, int]:
         """Every transaction has one byte here."""

@@ -14,8 +14,8 @@ from triplicate.log import Logs, LogSettings
 from triplicate.spark.cluster import access
 from triplicate.spark.cluster.access import LogAccess
 from triplicate.spark.cluster.arrow import record_batches
+from triplicate.spark.core.given_options import ClientOptions
 from triplicate.spark.core.log_options import WriteOptions
-from triplicate.spark.core.options import ClientOptions
 
 LOG = "events"
 SCHEMA = pa.schema([("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])

@@ -50,7 +50,7 @@ from triplicate.spark.cluster.versions import (
 from triplicate.spark.core import source_schema
 from triplicate.spark.core.change_offsets import BEFORE_SNAPSHOT, ChangesOffset, decode_offset
 from triplicate.spark.core.change_options import DECLARED, SNAPSHOT, TEXT, ChangesOptions, changes_options
-from triplicate.spark.core.options import LATEST
+from triplicate.spark.core.given_options import LATEST
 from triplicate.spark.logs.streaming import LOOK_INTERVAL_S
 from triplicate.sql import fold
 
@@ -193,13 +193,13 @@ class _Feed:
     def _start(self, logs: access.LogAccess, first: int, end: int, *, streaming: bool) -> int:
         version, since = self.options.starting_version, self.options.starting_time
         if since is not None:
-            version = min(end, logs.offset_at(self.log, since))
-            if version == end and not streaming:
+            found = logs.offset_at(self.log, since, end)
+            if found is None and not streaming:
                 raise ArgumentError(
                     f"the log of database {self.options.database!r} ends at version {end}, and all before it is older than "
                     f"startingTimestamp {since}"
                 )
-            return version
+            return end if found is None else found
         if version is None or isinstance(version, str):
             return end if version == LATEST else first
         self.check(version, first)
@@ -219,7 +219,8 @@ class _Feed:
         """The version after the last one to read, in a batch read."""
         last, until = self.options.ending_version, self.options.ending_time
         if until is not None:
-            return min(end, logs.offset_at(self.log, until + timedelta(microseconds=1)))
+            found = logs.offset_at(self.log, until + timedelta(microseconds=1), end)
+            return end if found is None else min(end, found)
         return end if last is None else min(end, last + 1)
 
     def follow(self, logs: access.LogAccess, begin: int, *, known: int | None = None, held: bool = False) -> FollowedTable:

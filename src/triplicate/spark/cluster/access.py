@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import time
 from bisect import bisect_right
@@ -35,14 +34,13 @@ from triplicate.runtime import map_bounded, sleep
 from triplicate.spark.cluster import connections
 from triplicate.spark.cluster.arrow import EntryRange
 from triplicate.spark.cluster.progress import DataLoss, LogState
+from triplicate.spark.core.given_options import ClientOptions
 from triplicate.spark.core.offsets import Span, limited_by_bytes
-from triplicate.spark.core.options import ClientOptions
 
 Decided = TypeVar("Decided")
 
 KEYS_VARIABLE = "TRIPLICATE_LOG_CLIENT_KEYS_FILE"
 """The variable of an executor that names the key file where no option does."""
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 STATE_ATTEMPTS = 20
 STATES_AT_ONCE = 64
 """Maximum number of logs whose states are read at the same time."""
@@ -145,15 +143,15 @@ class LogAccess:
                 return state
             await sleep(clock, BEHIND_PAUSE_S)
 
-    def offset_at(self, log: str, time_ms: int, end: int) -> int | None:
-        """The offset of the first record whose entry was written at a time (ms since the epoch) or later; None if there is none.
+    def offset_at(self, log: str, time: datetime, end: int) -> int | None:
+        """The offset of the first record whose entry was written at a time or later; None if there is none.
 
         Args:
             end: an earlier end of the log.
         """
-        return self._loop.call(self._offset_at(log, EPOCH + datetime.timedelta(milliseconds=time_ms), end))
+        return self._loop.call(self._offset_at(log, time, end))
 
-    async def _offset_at(self, log: str, time: datetime.datetime, end: int) -> int | None:
+    async def _offset_at(self, log: str, time: datetime, end: int) -> int | None:
         for _ in range(STATE_ATTEMPTS):
             # The end of the log, if there is none. A record that is appended meanwhile must not be taken for one of that time.
             offset = await self._logs.offset_at(log, time)
@@ -245,10 +243,6 @@ class LogAccess:
         except (OffsetGap, OffsetTruncated, NoSuchLog):
             return start  # The log has changed since its state was read. The plan of the batch reports that.
         return planned[0].first_offset if planned else end
-
-    def offset_at(self, log: str, time: datetime) -> int:
-        """Offset of the first record that was written at a time or later; the log's end if there is none. See `Logs.offset_at`."""
-        return self._blocking.offset_at(log, time)
 
     def entries(self, part: OffsetRange) -> Iterator[EntryRange]:
         """The records of a planned range, entry by entry. Raises as `RangeReader`."""

@@ -12,7 +12,7 @@ import threading
 
 from triplicate.blocking import BlockingClient, connect
 from triplicate.config import ClientSettings, MetadataSettings, SecuritySettings, settings_of_environment, variable_of
-from triplicate.spark.core.options import ClientOptions
+from triplicate.spark.core.given_options import ClientOptions
 
 
 class _Connections:

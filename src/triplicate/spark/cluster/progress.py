@@ -11,9 +11,9 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import ArgumentError, ConfigError, LogReplaced, NoSuchLog, OffsetGap, OffsetTruncated, TriplicateError
+from triplicate.spark.core.given_options import EARLIEST, StartingPoint
 from triplicate.spark.core.log_options import LogReadOptions
 from triplicate.spark.core.offsets import LogPosition, LogPositions
-from triplicate.spark.core.options import EARLIEST, StartingPoint
 
 ALLOW = "Set failOnDataLoss=false"
 

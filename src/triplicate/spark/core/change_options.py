@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from triplicate.errors import ConfigError
-from triplicate.spark.core.options import EARLIEST, LATEST, Options
+from triplicate.spark.core.given_options import EARLIEST, EPOCH, LATEST, Options
 
 SNAPSHOT = "snapshot"
 """The starting version of a feed that begins with the table's content."""
@@ -15,7 +15,6 @@ FAIL, DELIVER = "fail", "deliver"
 """The handling of table changes that ordinary rows of the feed cannot express."""
 DECLARED, TEXT = "declared", "text"
 """The types of dates, times and numerics: Spark's, or strings as in earlier releases."""
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LAST_TIME = dt.datetime.max.replace(microsecond=0, tzinfo=dt.UTC)
 
 CHANGES_OPTIONS = (
@@ -111,7 +110,7 @@ def _time(options: Options, name: str) -> dt.datetime | None:
         return None
     try:
         if text.lstrip("-").isdecimal():
-            return _EPOCH + dt.timedelta(milliseconds=int(text))
+            return EPOCH + dt.timedelta(milliseconds=int(text))
         time = dt.datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise ConfigError(

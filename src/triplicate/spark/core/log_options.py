@@ -9,7 +9,7 @@ from typing import Any
 
 from triplicate.errors import ConfigError
 from triplicate.spark.core.column_checks import READABLE
-from triplicate.spark.core.options import EARLIEST, LATEST, LOGS, Access, ClientOptions, Options, StartingPoint
+from triplicate.spark.core.given_options import EARLIEST, LATEST, LOGS, Access, ClientOptions, Options, StartingPoint
 
 RECORDS_PER_PARTITION = 250_000
 TARGET_LEDGER_BYTES = 16 * 1024 * 1024

@@ -10,8 +10,8 @@ from pyspark.sql.types import StructType
 
 from triplicate.spark.cluster import access
 from triplicate.spark.cluster.progress import ending_positions, report, starting_positions
+from triplicate.spark.core.given_options import EARLIEST, LATEST, StartingPoint
 from triplicate.spark.core.log_options import LedgerReadOptions, LogReadOptions
-from triplicate.spark.core.options import EARLIEST, LATEST, StartingPoint
 from triplicate.spark.core.plain_errors import plain_errors
 from triplicate.spark.logs.reading import LedgerPart, find_end, find_start, plan_log_parts, read_ledger_part, read_log_part
 

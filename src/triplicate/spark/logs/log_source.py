@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from triplicate.errors import ConfigError
 from triplicate.spark.core import log_options, source_schema, table_options
 from triplicate.spark.core.column_checks import READABLE, READABLE_OF_LEDGERS, check_nullable, check_readable, check_writable, plain
-from triplicate.spark.core.options import LOGS
+from triplicate.spark.core.given_options import LOGS
 from triplicate.spark.core.plain_errors import plain_errors
 
 SOURCE = LOGS

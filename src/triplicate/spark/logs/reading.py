@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -14,13 +14,13 @@ from triplicate.errors import ConfigError
 from triplicate.ledger import Entry
 from triplicate.log import OffsetRange
 from triplicate.spark.cluster import access
-from triplicate.spark.cluster.access import EPOCH, LogAccess
+from triplicate.spark.cluster.access import LogAccess
 from triplicate.spark.cluster.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange, record_batches
 from triplicate.spark.cluster.packing import pack
 from triplicate.spark.cluster.progress import LogState, gaps, report
 from triplicate.spark.cluster.versions import arrow_schema
+from triplicate.spark.core.given_options import EPOCH, LATEST, StartingPoint
 from triplicate.spark.core.log_options import LedgerReadOptions, LogReadOptions
-from triplicate.spark.core.options import LATEST, StartingPoint
 
 
 class LogPart(InputPartition):
@@ -56,12 +56,12 @@ def find_start(logs: LogAccess, read: LogReadOptions, point: StartingPoint, stat
     point.check(states)
     if not point.times_ms:
         return point, point.word == LATEST
-    found = {log: logs.offset_at(log, point.time_ms(log), state.end) for log, state in states.items()}
+    found = {log: logs.offset_at(log, _moment(point, log), state.end) for log, state in states.items()}
     for log, offset in found.items():
         if offset is None and not read.may_begin_at_end:
-            time = EPOCH + timedelta(milliseconds=point.time_ms(log))
+            at = f"{_moment(point, log).isoformat()} ({point.time_ms(log)} ms)"
             raise ConfigError(
-                f"triplicate: log {log!r} has no record that was written at {time.isoformat()} ({point.time_ms(log)} ms) or later. Give an "
+                f"triplicate: log {log!r} has no record that was written at {at} or later. Give an "
                 "earlier time, or set startingOffsetsByTimestampStrategy=latest to begin at the log's end"
             )
     return _within(found, states), None in found.values()
@@ -72,7 +72,11 @@ def find_end(logs: LogAccess, point: StartingPoint, states: Mapping[str, LogStat
     point.check(states)
     if not point.times_ms:
         return point
-    return _within({log: logs.offset_at(log, point.time_ms(log), state.end) for log, state in states.items()}, states)
+    return _within({log: logs.offset_at(log, _moment(point, log), state.end) for log, state in states.items()}, states)
+
+
+def _moment(point: StartingPoint, log: str) -> datetime:
+    return EPOCH + timedelta(milliseconds=point.time_ms(log))
 
 
 def _within(found: Mapping[str, int | None], states: Mapping[str, LogState]) -> StartingPoint:

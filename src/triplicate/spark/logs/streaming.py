@@ -33,9 +33,9 @@ from triplicate.spark.cluster.versions import (
     SupportsTriggerAvailableNow,
     check_limits,
 )
+from triplicate.spark.core.given_options import LATEST, LOGS, StartingPoint
 from triplicate.spark.core.log_options import LogReadOptions
 from triplicate.spark.core.offsets import LogPosition, LogPositions, decode_positions, encode_positions, limited
-from triplicate.spark.core.options import LATEST, LOGS, StartingPoint
 from triplicate.spark.core.plain_errors import plain_errors
 from triplicate.spark.logs.reading import find_start, plan_log_parts, read_log_part
 

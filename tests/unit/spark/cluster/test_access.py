@@ -80,8 +80,8 @@ def test_the_offset_of_a_time_is_that_of_the_first_record_written_then(cluster: 
     cluster.write(b"a", b"b")
     (part,) = cluster.access.plan(LOG, 0, 1, 1)
     written = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=next(cluster.access.entries(part)).view.header.wall_time_us)
-    assert cluster.access.offset_at(LOG, written) == 0
-    assert cluster.access.offset_at(LOG, written + timedelta(days=1)) == 2
+    assert cluster.access.offset_at(LOG, written, 2) == 0
+    assert cluster.access.offset_at(LOG, written + timedelta(days=1), 2) is None
 
 
 def test_a_closed_ledger_that_ends_too_early_is_an_error_at_once(cluster: Stand) -> None:

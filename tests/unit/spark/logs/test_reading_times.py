@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.unit.spark.stand import LOG, Stand, stand
 from triplicate.errors import ConfigError
 from triplicate.log import Logs, LogSettings
+from triplicate.spark.core.given_options import EPOCH
 from triplicate.spark.core.log_options import log_read_options
 from triplicate.spark.logs.batch_readers import LogBatchReader
 from triplicate.spark.logs.streaming import LogStreamReader
@@ -17,6 +19,10 @@ from triplicate.spark.logs.streaming import LogStreamReader
 URI = {"metadataserviceuri": "memory:", "log": LOG}
 BOTH = {"metadataserviceuri": "memory:", "subscribe": f"{LOG},other"}
 STRATEGY = {"startingoffsetsbytimestampstrategy": "latest"}
+
+
+def at(time_ms: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=time_ms)
 
 
 @pytest.fixture
@@ -91,9 +97,9 @@ def test_a_record_that_comes_while_its_log_is_searched_is_not_of_a_later_time(cl
         return found
 
     monkeypatch.setattr(Logs, "offset_at", grows)
-    assert cluster.access.offset_at(LOG, 5000, 1) is None
+    assert cluster.access.offset_at(LOG, at(5000), 1) is None
     assert grown == [1, 2]
-    assert cluster.access.offset_at(LOG, 1000, 3) == 0
+    assert cluster.access.offset_at(LOG, at(1000), 3) == 0
 
 
 def test_a_stream_that_begins_at_the_end_for_want_of_a_record_begins_there_again(cluster: Stand) -> None:

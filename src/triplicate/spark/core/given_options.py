@@ -10,12 +10,14 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from triplicate.errors import ConfigError
 from triplicate.spark.core.table_options import CLIENT, NO_OPTIONS, NO_TABLES, is_created
 
 LOGS = "triplicate"
 """The format name of the source for logs and ledgers."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST = "earliest"
 LATEST = "latest"
 ANY_LOG = ""
