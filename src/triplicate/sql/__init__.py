@@ -20,6 +20,7 @@ from triplicate.sql.core.records import (
     Transaction,
     decode_header,
     decode_transaction,
+    part_of,
 )
 from triplicate.sql.core.schema_changes import (
     ColumnAdded,
@@ -163,6 +164,7 @@ __all__ = [
     "parse_declared",
     "parse_number",
     "parse_time",
+    "part_of",
     "placed_databases",
     "read_info",
     "registered_nodes",

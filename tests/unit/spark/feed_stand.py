@@ -44,7 +44,7 @@ from triplicate.spark.cluster.database_tables import TableColumns
 from triplicate.spark.cluster.progress import LogState
 from triplicate.sql import fold
 from triplicate.sql.executor.authorizer import Authorizer
-from triplicate.sql.executor.statement_batches import AutocommitRequest
+from triplicate.sql.executor.statement_batches import AutocommitRequest, PendingBatch
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.sqlite_file import open_reader, open_store
@@ -119,7 +119,7 @@ class Shop:
                 # It needs the statements before it, which are not there yet.
                 return [one for part in statements for one in self.run(part)]
         pending = self.writer.run_batch(requests)
-        self._commit(pending.preamble, pending.records, pending)
+        self._commit(pending)
         return [answer.error for answer in pending.answers]
 
     def must(self, *statements: str) -> None:
@@ -145,18 +145,20 @@ class Shop:
         except SqlError:
             self.writer.rollback()
             return
-        self._commit(pending.preamble, pending.records, pending)
+        self._commit(pending)
 
-    def _commit(self, preamble: bytes, records: Sequence[bytes], pending: Any) -> None:
-        first = self.end
-        self.writer.commit(pending, first + len(records))
-        if records:
+    def _commit(self, pending: PendingBatch) -> None:
+        first, parts = self.end, pending.parts
+        batches = [(pending.preamble, pending.records)] if parts is None else [parts.read(index) for index in range(parts.count)]
+        self.writer.commit(pending, first + pending.count)
+        for preamble, records in batches if pending.count else ():
             payload = encode_columns(columns_of(records), Compressor("none"), preamble=preamble).payload(0, self.wall_us)
             self.entries.append(EntryRange(decode_entry(payload), first, 0, len(records), 1, len(self.entries)))
-            if self.past is not None:
-                content = bytearray(self.reader.serialize("main"))
-                content[18:20] = b"\1\1"  # Without a write-ahead log.
-                self.past[self.end] = bytes(content)
+            first += len(records)
+        if self.past is not None and pending.count:
+            content = bytearray(self.reader.serialize("main"))
+            content[18:20] = b"\1\1"  # Without a write-ahead log.
+            self.past[self.end] = bytes(content)
 
     def tables(self) -> list[str]:
         """Those that have a feed."""

@@ -52,7 +52,7 @@ from triplicate.spark.core.change_offsets import BEFORE_SNAPSHOT, ChangesOffset,
 from triplicate.spark.core.change_options import DECLARED, SNAPSHOT, TEXT, ChangesOptions, changes_options
 from triplicate.spark.core.given_options import LATEST
 from triplicate.spark.logs.streaming import LOOK_INTERVAL_S
-from triplicate.sql import fold
+from triplicate.sql import fold, part_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -221,7 +221,17 @@ class _Feed:
         if until is not None:
             found = logs.offset_at(self.log, until + timedelta(microseconds=1), end)
             return end if found is None else min(end, found)
-        return end if last is None else min(end, last + 1)
+        return end if last is None else self.whole(logs, min(end, last + 1), end)
+
+    def whole(self, logs: access.LogAccess, end: int, log_end: int) -> int:
+        """The end of a batch, moved behind the transaction that it would divide: one of several MiB has several records."""
+        if not 0 < end < log_end:
+            return end
+        with logs.parts(self.log, end - 1, end) as parts:
+            entry = next(iter(parts.entries(end - 1, end)))
+            (record,) = entry.view.values(entry.low, entry.high)
+        part = part_of(record or b"")
+        return end + part.of - part.number
 
     def follow(self, logs: access.LogAccess, begin: int, *, known: int | None = None, held: bool = False) -> FollowedTable:
         """The table's history from a version on, which must not be beyond the log's end. It is computed once.
@@ -497,12 +507,14 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = stored.version
         if begin == BEFORE_SNAPSHOT:
             return self._offset(end)
-        if isinstance(limit, ReadMaxRows):
-            end = min(end, begin + limit.max_rows)
-        elif isinstance(limit, ReadMaxBytes) and begin < end:
+        if isinstance(limit, ReadMaxRows | ReadMaxBytes) and begin < end:
             with self._feed.logs() as logs:
-                log = self._feed.log
-                end = logs.limit_bytes({log: begin}, {log: end}, limit.max_bytes)[log]
+                log, latest = self._feed.log, end
+                if isinstance(limit, ReadMaxRows):
+                    end = min(end, begin + limit.max_rows)
+                else:
+                    end = logs.limit_bytes({log: begin}, {log: end}, limit.max_bytes)[log]
+                end = self._feed.whole(logs, end, latest)
         if begin != self._passed:
             # Checked before the end is in the checkpoint, which names the table and its columns.
             with self._feed.logs() as logs:

@@ -10,6 +10,8 @@ import pytest
 
 from tests.unit.spark.feed_stand import Shop, Stream, shop
 from triplicate.errors import ArgumentError, ConfigError, OffsetTruncated, SchemaChanged
+from triplicate.sql.core import batch_builder
+from triplicate.sql.executor import change_capture, staged_parts
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -114,3 +116,24 @@ def test_a_micro_batch_has_about_a_number_of_bytes(db: Shop) -> None:
         found.append([row["id"] for row in stream.trigger()])
     assert found == [[1], [2, 3]]
     assert stream.trigger() == []
+
+
+@pytest.mark.parametrize("limit", ["maxversionspertrigger", "maxbytespertrigger"])
+def test_a_transaction_of_several_records_is_in_one_micro_batch(db: Shop, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(change_capture, "PIECE_BYTES", 300)
+    monkeypatch.setattr(staged_parts, "PART_BYTES", 300)
+    monkeypatch.setattr(batch_builder, "MAX_ENTRY_BYTES", batch_builder.ENTRY_MARGIN_BYTES + 300)
+    before = db.end
+    db.transaction("insert into t with recursive c(i) as (values(10) union all select i + 1 from c limit 200) select i from c")
+    assert db.end > before + 3
+    db.must("insert into t values(999)")
+    stream = Stream(db, "t", maxversionspertrigger="2") if limit.startswith("maxv") else Stream(db, "t", maxbytespertrigger="2")
+    found: list[list[int]] = []
+    while not stream.checkpoint or stream.checkpoint["logs"]["shop-log"] < db.end:
+        found.append([row["id"] for row in stream.trigger()])
+    assert [1, 2, 3, *range(10, 210), 999] == [number for batch in found for number in batch]
+    (large,) = [batch for batch in found if 10 in batch]
+    assert set(range(10, 210)) <= set(large)
+    rows = db.batch("t", startingversion=str(before), endingversion=str(before + 1))
+    assert [row["id"] for row in rows] == [*range(10, 210)]
+    assert [(row["_commit_version"], row["_seq"]) for row in rows] == sorted((row["_commit_version"], row["_seq"]) for row in rows)
