@@ -181,7 +181,10 @@ FACADES = (
                 "writer",
                 "`LogWriter` without `await`.",
                 properties=("next_offset", "acknowledged_offset", "ledger_id", "is_reduced", "failure"),
-                left_out={"append_numbered": "`LogProducer.append` calls it"},
+                left_out={
+                    "append_numbered": "`LogProducer.append` calls it",
+                    "append_listed": "only logs that belong to something have such batches",
+                },
             ),
             Twin(
                 "log:StagingWriter",

@@ -189,13 +189,14 @@ def test_statement_timeout_ends_reads_and_writes(shared: Db, accounts: str) -> N
         assert connection.execute(f"SELECT c FROM {accounts}".encode()).fetchone() == (1,)
 
 
-def test_a_transaction_over_the_limit_is_refused_whole(shared: Db, accounts: str) -> None:
+def test_a_transaction_with_a_row_over_the_limit_is_refused_whole(shared: Db, accounts: str) -> None:
     with shared.connect() as connection:
         connection.execute("BEGIN")
         insert = f"INSERT INTO {accounts} VALUES (%s, hex(randomblob(1000000)), 1)".encode()
         for number in (2, 3):
             connection.execute(insert, (number,))
-        assert sqlstate_of(lambda: connection.execute(insert, (4,))) == "54000"
+        large = f"INSERT INTO {accounts} VALUES (4, hex(randomblob(2500000)), 1)".encode()
+        assert sqlstate_of(lambda: connection.execute(large)) == "54000"
         assert connection.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
         assert connection.execute("COMMIT").statusmessage == "ROLLBACK"
         assert connection.execute(f"SELECT count(*) FROM {accounts}".encode()).fetchone() == (1,)

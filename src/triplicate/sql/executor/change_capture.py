@@ -534,5 +534,5 @@ class ChangeCapture:
 
 def _no_room(error: apsw.Error) -> SqlError:
     return SqlError(
-        "53100", f"the changes of the transaction cannot be spooled: {error}", hint="Make room where temporary files are kept (TMPDIR)."
+        "53100", f"the changes of the transaction cannot be spooled: {error}", hint="Make room where temporary files are (SQLITE_TMPDIR)."
     )
