@@ -39,6 +39,8 @@ async def one_entry(settings: ClientSettings, names: str = "abc") -> AsyncIterat
     async with fake_cluster(names) as cluster, cluster.client(settings) as client:
         writer = await client.create()
         await writer.append(b"0")
+        # A bookie that knows nothing of the ledger yet would answer its poll at once.
+        await cluster.settled(writer.ledger_id, 0, len(writer.metadata.last_segment.ensemble))
         yield cluster, writer, await client.open(writer.ledger_id)
 
 
