@@ -179,7 +179,11 @@ def main(names: list[str]) -> int:
     if red:
         return 1
     with Progress(console=Console(stderr=True), transient=True) as progress, ThreadPoolExecutor(max_workers=JOBS) as pool:
-        verdicts = list(progress.track(pool.map(judge, chosen), total=len(chosen), description="mutants"))
+        verdicts = []
+        for verdict in progress.track(pool.map(judge, chosen), total=len(chosen), description="mutants"):
+            # A run takes hours: one that is cut off has shown what it had judged.
+            progress.console.print(f"{verdict.name}: {'caught' if verdict.caught else 'SURVIVED'}", highlight=False)
+            verdicts.append(verdict)
     verdicts += [] if names else house_rules()
     show(verdicts, console)
     survivors = [verdict for verdict in verdicts if not verdict.caught]
