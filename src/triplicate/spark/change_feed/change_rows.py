@@ -233,7 +233,7 @@ class ChangeBatches:
         version = self._versions[bisect_right(self._versions, row, key=itemgetter(0))][1]
         return ConfigError(
             f"triplicate-changes: table {self._lineage.table!r}: column {field.name!r} holds {value!r:.60} at version {version}, which is "
-            f"no {field.type}; give a schema of your own in which the column is a string, or binary where it is no text"
+            f"not of type {field.type}; give a schema of your own in which the column is a string, or binary where it is not text"
         )
 
 

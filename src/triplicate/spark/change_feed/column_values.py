@@ -78,7 +78,7 @@ def _whole(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
     if pa.types.is_integer(kind):
         found = pa.array(values)  # With a type Arrow would cut the fractions of floats.
         if not pa.types.is_integer(found.type) and found.null_count < len(found):
-            raise ValueError(f"{found.type} is no integer")
+            raise ValueError(f"{found.type} is not an integer")
         return found.cast(kind)
     return pa.array(values, kind)
 

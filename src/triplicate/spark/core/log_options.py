@@ -211,7 +211,7 @@ def compiled(pattern: str) -> Any:
         return re2.compile(pattern, silent)
     except re2.error as error:
         reason = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else error
-        raise ConfigError(f"triplicate: option 'subscribePattern' is no regular expression of RE2: {pattern!r}: {reason}") from None
+        raise ConfigError(f"triplicate: option 'subscribePattern' is not a regular expression of RE2: {pattern!r}: {reason}") from None
 
 
 def _point(options: Options, edge: str, logs: tuple[str, ...]) -> StartingPoint | None:

@@ -160,7 +160,9 @@ def test_a_stored_value_that_does_not_fit_is_named_with_its_version(db: Shop) ->
     )
     db.must("insert into t values(3, '2026-02-01')")
     wanted = struct_of("`id` LONG, `day` DATE")
-    with pytest.raises(ConfigError, match=r"table 't': column 'day' holds 'soon' at version 2, which is no date32.*schema of your own"):
+    with pytest.raises(
+        ConfigError, match=r"table 't': column 'day' holds 'soon' at version 2, which is not of type date32.*schema of your own"
+    ):
         db.batch("t", struct_of("`id` LONG, `day` DATE, _commit_version LONG, _seq INT"))
     with pytest.raises(ConfigError, match="at version 2"):
         db.batch("t", wanted)

@@ -100,7 +100,7 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
     (log_read_options, {}, "CREATE TABLE t USING triplicate OPTIONS"),
     (write_options, {"checkpointlocation": "/c"}, "there are no options"),
     (log_read_options, {**URI, "subscribe": " , "}, "names no log"),
-    (log_read_options, {**URI, "subscribepattern": "(a"}, r"'subscribePattern' is no regular expression of RE2: '\(a': missing \)"),
+    (log_read_options, {**URI, "subscribepattern": "(a"}, r"'subscribePattern' is not a regular expression of RE2: '\(a': missing \)"),
     (log_read_options, {**URI, "log": "a", "subscribepattern": "b"}, "give one of them"),
     (
         log_read_options,
