@@ -16,7 +16,7 @@ from triplicate.sql.pg.protocol.copy_in import CopyIn
 from triplicate.sql.pg.protocol.copy_out import CopyOut, PortalRows
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
-from triplicate.sql.pg.syntax.copy_statement import CopyOptions, CopyStatement
+from triplicate.sql.pg.syntax.copy_statement import CopyAction, CopyOptions, CopyStatement
 
 
 class CopyCommands:
@@ -66,11 +66,13 @@ class CopyCommands:
             await copy_out.run(f"SELECT {', '.join(map(quote, columns))} FROM {command.target}", _spelled(command.options, columns))
 
     async def _columns(self, command: CopyStatement) -> list[str]:
-        """The columns of the table that are copied: those that are named, or all without the generated ones."""
+        """The columns of the table that are copied: those that are named, or all without the generated ones; of the key to delete rows."""
         known = await self._state.session.table_columns(command.table)
         if known is None:
             raise SqlError("42P01", f'relation "{command.table}" does not exist')
         generated = await self._generated_columns(command.table)
+        if command.columns is None and command.options.action is CopyAction.DELETE:
+            return await self._state.session.table_key(command.table)
         if command.columns is None:
             return [name for name, _ in known if name not in generated]
         spelled = {name.lower(): name for name, _ in known}

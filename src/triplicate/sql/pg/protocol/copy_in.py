@@ -1,4 +1,4 @@
-"""COPY FROM STDIN: the client's data become rows of a table, in slices of one transaction.
+"""COPY FROM STDIN: the client's data become rows of a table, or change its rows, in slices of one transaction.
 
 The writer is claimed when the first slice is complete, so that a short COPY of a slow client does not keep it. Data that have arrived
 meanwhile stay in the connection's inbox, which is bounded.
@@ -20,7 +20,7 @@ from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
 from triplicate.sql.pg.protocol.prepared_statements import PreparedStatement, prepare_statement, update_plan
 from triplicate.sql.pg.protocol.protocol_state import TURN_COST
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
-from triplicate.sql.pg.syntax.copy_statement import CopyFormat, CopyStatement
+from triplicate.sql.pg.syntax.copy_statement import CopyAction, CopyFormat, CopyStatement
 from triplicate.sql.pg.values.copy_binary import BinaryReader
 from triplicate.sql.pg.values.copy_csv import CsvReader
 from triplicate.sql.pg.values.copy_lines import CopyPlace, CopyRows
@@ -99,10 +99,9 @@ class CopyIn:
         state = self._state
         commits = commits and state.session.status is TransactionStatus.IDLE
         await self._transaction.begin()
-        names = ", ".join(map(quote, columns))
-        markers = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
-        insert = statement_of(f"INSERT INTO {command.target} ({names}) VALUES ({markers})")
-        statement = await prepare_statement(state.session, insert, (), state.plans, is_fixed=True)
+        key = [] if command.options.action is CopyAction.INSERT else await state.session.table_key(command.table)
+        change = statement_of(_change(command, columns, key))
+        statement = await prepare_statement(state.session, change, (), state.plans, is_fixed=True)
         if statement.plan.prepared is not None:
             await state.session.check_rights(statement.plan.prepared)
         is_binary = command.options.format is CopyFormat.BINARY
@@ -141,7 +140,7 @@ class CopyIn:
             raise
 
     async def _begin(self, statement: PreparedStatement) -> BulkChange:
-        """Claim the writer, and begin the INSERT for the schema that is then the present one."""
+        """Claim the writer, and begin the change for the schema that is then the present one."""
         session = self._state.session
         await session.claim_writer(_COPY_FROM.tag)
         oids = statement.plan.parameter_oids
@@ -223,6 +222,35 @@ class CopyIn:
             raise
         finally:
             timer.cancel()
+
+
+def _change(command: CopyStatement, columns: Sequence[str], key: Sequence[str]) -> str:
+    """The statement for each row.
+
+    Args:
+        key: the columns of the primary key.
+
+    Raises:
+        SqlError: 42P10, the action needs a primary key that the table does not have, or its columns.
+    """
+    action, table = command.options.action, command.table
+    names = ", ".join(map(quote, columns))
+    insert = f"INSERT INTO {command.target} ({names}) VALUES ({', '.join(f'${number}' for number in range(1, len(columns) + 1))})"
+    if action is CopyAction.INSERT:
+        return insert
+    if not key:
+        raise SqlError("42P10", f'table "{table}" has no primary key, by which COPY could {action.value} rows')
+    missing = [name for name in key if name not in columns]
+    if missing:
+        raise SqlError("42P10", f'column "{missing[0]}" of the primary key of "{table}" is not referenced by COPY')
+    others = [name for name in columns if name not in key]
+    if action is CopyAction.UPSERT:
+        updates = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in others)
+        return f"{insert} ON CONFLICT ({', '.join(map(quote, key))}) DO {f'UPDATE SET {updates}' if updates else 'NOTHING'}"
+    if others:
+        raise SqlError("42P10", f'column "{others[0]}" is not part of the primary key of "{table}", by which COPY deletes rows')
+    wanted = " AND ".join(f"{quote(name)} = ${number}" for number, name in enumerate(columns, 1))
+    return f"DELETE FROM {command.target} WHERE {wanted}"
 
 
 def _reader(command: CopyStatement, place: CopyPlace, columns: Sequence[str]) -> RowReader:

@@ -1,4 +1,4 @@
-"""The grammar of COPY, with the options of PostgreSQL 15 in both of their forms. Pure.
+"""The grammar of COPY, with the options of PostgreSQL 15 in both of their forms, and ACTION, which is ours. Pure.
 
 Source: PostgreSQL 15 documentation, "COPY"; ``ProcessCopyOptions`` for the checks of the options.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TypeVar
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement, quote
@@ -14,6 +15,7 @@ from triplicate.sql.pg.syntax.token_cursor import NotUnderstood, TokenCursor, fo
 
 _NO_DELIMITERS = "\\.abcdefghijklmnopqrstuvwxyz0123456789"
 _FILES = "Use COPY … FROM STDIN or TO STDOUT; psql's \\copy reads and writes files of the client."
+Choice = TypeVar("Choice", bound=Enum)
 _TRUE, _FALSE = ("true", "on", "1"), ("false", "off", "0")
 
 
@@ -21,6 +23,16 @@ class CopyFormat(Enum):
     TEXT = "text"
     CSV = "csv"
     BINARY = "binary"
+
+
+class CopyAction(Enum):
+    """The change that COPY FROM makes for each row of the data."""
+
+    INSERT = "insert"
+    UPSERT = "upsert"
+    """INSERT, or UPDATE of the row with the same primary key."""
+    DELETE = "delete"
+    """The data have the columns of the primary key."""
 
 
 class CopyHeader(Enum):
@@ -44,6 +56,7 @@ class CopyOptions:
     """Columns that are always quoted; None for all."""
     force_not_null: tuple[str, ...] = ()
     force_null: tuple[str, ...] = ()
+    action: CopyAction = CopyAction.INSERT
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +200,7 @@ class _CopyParser:
             else:
                 raise SqlError("22023", f'argument to option "{name}" must be a list of column names', position=token.start + 1)
             return
-        if name not in ("format", "delimiter", "null", "header", "quote", "escape", "freeze", "encoding"):
+        if name not in ("format", "delimiter", "null", "header", "quote", "escape", "freeze", "encoding", "action"):
             raise SqlError("42601", f'option "{name}" not recognized', position=cursor.token.start)
         if token.upper in (",", ")"):
             value = ""
@@ -197,7 +210,7 @@ class _CopyParser:
             value = cursor.advance().text
         else:
             value = folded(cursor.identifier())
-        if name in ("delimiter", "null", "quote", "escape", "format", "encoding") and token.upper in (",", ")"):
+        if name in ("delimiter", "null", "quote", "escape", "format", "encoding", "action") and token.upper in (",", ")"):
             raise SqlError("42601", f"{name} requires a parameter")
         self._give(name, value)
 
@@ -245,11 +258,10 @@ class _CopyParser:
 
 def _checked(given: dict[str, str | tuple[str, ...] | None], *, is_from: bool) -> CopyOptions:
     """The options with their defaults, after PostgreSQL's checks."""
-    found = str(given.get("format", "text"))
-    try:
-        copy_format = CopyFormat(found)
-    except ValueError:
-        raise SqlError("22023", f'COPY format "{found}" not recognized') from None
+    copy_format = _one_of(CopyFormat, "format", given.get("format", "text"))
+    action = _one_of(CopyAction, "action", given.get("action", "insert"))
+    if "action" in given and not is_from:
+        raise SqlError("0A000", "COPY action only available using COPY FROM")
     _check_encoding(given.get("encoding"))
     if _truth("freeze", given.get("freeze", "false")) and not is_from:
         raise SqlError("0A000", "COPY freeze only available using COPY FROM")
@@ -265,9 +277,17 @@ def _checked(given: dict[str, str | tuple[str, ...] | None], *, is_from: bool) -
         header,
         quote_mark,
         str(given.get("escape", quote_mark)),
+        action=action,
     )
     _check_characters(options, given)
     return _with_forced(options, given, is_from=is_from)
+
+
+def _one_of(kind: type[Choice], name: str, value: object) -> Choice:
+    try:
+        return kind(str(value))
+    except ValueError:
+        raise SqlError("22023", f'COPY {name} "{value}" not recognized') from None
 
 
 def _check_encoding(encoding: object) -> None:

@@ -66,6 +66,47 @@ def test_a_copy_is_a_part_of_its_transaction() -> None:
     play(body)
 
 
+def test_rows_are_changed_and_deleted_by_their_primary_key() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table t(a int, b text, c int default 7, d text not null default 'd', primary key (b, a))"))
+        await client.send(query("insert into t values (1, 'x', 1, 'one'), (2, 'x', 2, 'two'), (3, 'y', 3, 'three')"))
+        upsert = query("copy t (c, a, b) from stdin with (format csv, action upsert)")
+        assert await client.send(upsert, copy_data(b"10,1,x\n,2,x\n40,4,z\n41,4,z\n"), COPY_DONE) == ["G", "C COPY 4", "Z I"]
+        rows = ["d 1,x,10,one\n", "d 2,x,,two\n", "d 3,y,3,three\n", "d 4,z,41,d\n"]
+        everything = query("copy (select * from t order by a) to stdout (format csv)")
+        assert (await client.send(everything))[1:5] == rows
+        assert await client.send(query("copy t (b, a) from stdin (action upsert)"), copy_data(b"y\t3\nz\t5\n"), COPY_DONE) == [
+            "G", "C COPY 1", "Z I",
+        ]  # fmt: skip
+        assert await client.send(query("copy t from stdin (action delete)"), copy_data(b"x\t1\nx\t9\nz\t5\n"), COPY_DONE) == [
+            "G", "C COPY 2", "Z I",
+        ]  # fmt: skip
+        assert (await client.send(everything))[1:-2] == [*rows[1:], "c"]
+        failing = copy_data(b"x\t2\nnone\tz\n")
+        assert await client.send(query("copy t (b, a) from stdin (action delete)"), failing, COPY_DONE) == ["G", "E ERROR 22P02", "Z I"]
+        assert (await client.send(everything))[1:-2] == [*rows[1:], "c"]
+
+    play(body)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "copy k (b) from stdin (action upsert)",
+        "copy k (a, b) from stdin (action delete)",
+        "copy n from stdin (action delete)",
+        "copy n from stdin (action upsert)",
+    ],
+)
+def test_rows_are_changed_by_nothing_but_the_whole_primary_key(statement: str) -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table k(a int primary key, b int unique)"))
+        await client.send(query("create table n(a int, b int unique not null)"))
+        assert await client.send(query(statement)) == ["E ERROR 42P10", "Z I"]
+
+    play(body)
+
+
 def test_in_the_extended_protocol_sync_during_the_data_is_ignored() -> None:
     async def body(client: RawClient, _: Served) -> None:
         await client.send(TABLE)

@@ -6,7 +6,7 @@ import pytest
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import statement_of
-from triplicate.sql.pg.syntax.copy_statement import CopyFormat, CopyHeader, CopyOptions, CopyStatement, parse_copy
+from triplicate.sql.pg.syntax.copy_statement import CopyAction, CopyFormat, CopyHeader, CopyOptions, CopyStatement, parse_copy
 
 CSV = CopyOptions(CopyFormat.CSV, ",", "")
 
@@ -24,6 +24,8 @@ def parsed(sql: str) -> CopyStatement:
         ("COPY t TO STDOUT WITH (FORMAT csv)", CopyStatement(False, "t", '"t"', None, "", CSV)),
         ("COPY t TO STDOUT CSV", CopyStatement(False, "t", '"t"', None, "", CSV)),
         ("COPY BINARY t FROM STDIN", CopyStatement(True, "t", '"t"', None, "", CopyOptions(CopyFormat.BINARY))),
+        ("COPY t FROM STDIN (ACTION Upsert)", CopyStatement(True, "t", '"t"', None, "", CopyOptions(action=CopyAction.UPSERT))),
+        ("COPY t FROM STDIN (ACTION 'delete')", CopyStatement(True, "t", '"t"', None, "", CopyOptions(action=CopyAction.DELETE))),
         ("COPY binary FROM STDIN", CopyStatement(True, "binary", '"binary"', None, "")),
     ],
 )
@@ -62,6 +64,9 @@ def test_both_forms_of_the_options_mean_the_same() -> None:
         ("COPY t TO PROGRAM 'cat'", "0A000"),
         ("COPY t FROM STDIN (FORMAT xml)", "22023"),
         ("COPY t FROM STDIN (COLOUR red)", "42601"),
+        ("COPY t FROM STDIN (ACTION merge)", "22023"),
+        ("COPY t FROM STDIN (ACTION)", "42601"),
+        ("COPY t TO STDOUT (ACTION insert)", "0A000"),
         ("COPY t FROM STDIN (FORMAT csv, FORMAT text)", "42601"),
         ("COPY t FROM STDIN CSV CSV", "42601"),
         ("COPY t FROM STDIN (DELIMITER)", "42601"),
