@@ -12,7 +12,7 @@ from triplicate.log import CHUNK_BYTES, Snapshot, SnapshotHeader
 from triplicate.runtime import real_host
 from triplicate.sql.executor.statement_batches import PendingBatch
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
-from triplicate.sql.storage.sqlite_copy import CopyScope, SqliteBackup, SqliteCopy
+from triplicate.sql.storage.sqlite_copy import OUTGOING, CopyScope, SqliteBackup, SqliteCopy
 from triplicate.sql.storage.sqlite_file import open_follower
 from triplicate.sql.storage.sqlite_snapshots import SqlSnapshots
 
@@ -64,7 +64,7 @@ def snapshot_and_restore(source: str, target: Path, meanwhile: Callable[[], obje
 
     async def body() -> int:
         host = real_host("snapshot", seed=1)
-        scope = CopyScope(host, host.new_worker("copy"), source)
+        scope = CopyScope(host, host.new_worker("copy"), source, source + OUTGOING)
         try:
             backup = SqliteBackup.begin(scope, None, 1 << 30)
             meanwhile()

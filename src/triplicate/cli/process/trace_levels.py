@@ -185,6 +185,7 @@ WARNINGS = frozenset(
         "security.users_not_renewed",
         "sql.backup_not_recorded",
         "sql.past_copy_failed",
+        "sql.past_copy_without_near",
         "sql.past_copy_without_snapshot",
         "sql.end_unknown",
         "sql.log_not_deleted",

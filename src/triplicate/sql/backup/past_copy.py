@@ -1,6 +1,7 @@
 """A copy of a database as it was at a point of its log: the newest snapshot that is kept before it, and the log's records up to it.
 
-It is made from what the cluster keeps, so no node needs to run, and none is disturbed.
+It is made from what the cluster keeps, so no node needs to run, and none is disturbed. A node that has a copy of its own may begin with
+that one.
 """
 
 from __future__ import annotations
@@ -8,9 +9,20 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from functools import partial
+from typing import Protocol, TypeVar
 
-from triplicate.errors import FormatError, NoSuchLedger, NotKept, OffsetTruncated, SnapshotDamaged
+from triplicate.errors import (
+    BackupDamaged,
+    CorruptionError,
+    Diverged,
+    EnvironmentFault,
+    FormatError,
+    NoSuchLedger,
+    NotKept,
+    OffsetTruncated,
+    SnapshotDamaged,
+)
 from triplicate.log import LogEntry, Logs, LogSnapshots, Snapshot
 from triplicate.runtime import Host, Worker, fault_point, shielded
 from triplicate.sql.backup.core.record_file import BatchFrame
@@ -49,6 +61,15 @@ class DatabaseLog:
     administrator: tuple[str, str] | None = field(default=None, repr=False)
 
 
+class NearCopy(Protocol):
+    """The copy of the database that this node has. Implemented by `SqlSnapshots`."""
+
+    @property
+    def position(self) -> int: ...
+
+    async def copy_to(self, path: str, latest: int | None) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class KeptHistory:
     """The part of a database's history that the cluster keeps.
@@ -82,13 +103,17 @@ class PastCopies:
 
     Args:
         setup: called on the connections of the copies, as on those of the node.
+        near: a copy to begin with; None: there is none.
     """
 
-    def __init__(self, host: Host, logs: Logs, source: DatabaseLog, setup: ConnectionSetup | None = None) -> None:
+    def __init__(
+        self, host: Host, logs: Logs, source: DatabaseLog, setup: ConnectionSetup | None = None, near: NearCopy | None = None
+    ) -> None:
         self._host = host
         self._logs = logs
         self._source = source
         self._setup = setup
+        self._near = near
         self._door: LogSnapshots = logs.snapshots(source.log)
 
     async def kept(self) -> KeptHistory:
@@ -168,13 +193,19 @@ class PastCopies:
     async def _make(self, target: Target | None, path: str) -> WorkFileState:
         position = await self._resolve(target)
         kept = await self.kept()
+        near = await self._begun_near(target, position, path, kept)
+        if near is not None:
+            return near
         failure: SnapshotDamaged | NoSuchLedger | None = None
         for base in reversed(kept.bases):
             if base > position:
                 continue
             snapshot = next((one for one in reversed(kept.snapshots) if one.position == base), None)
             try:
-                return await self._build(snapshot, target, position, path, kept)
+                begin = None if snapshot is None else partial(self._download, snapshot, path)
+                made = await self._build(begin, target, position, path, kept)
+                assert made is not None, "a snapshot that is downloaded is a file"
+                return made
             except (SnapshotDamaged, NoSuchLedger) as error:
                 failure = error  # An older snapshot, or the log alone, takes longer and serves as well.
                 self._host.trace("sql.past_copy_without_snapshot", database=self._source.name, position=base, error=repr(error))
@@ -182,16 +213,32 @@ class PastCopies:
             raise failure
         raise kept.not_kept(self._source.name, f"position {position}")
 
-    async def _build(self, snapshot: Snapshot | None, target: Target | None, position: int, path: str, kept: KeptHistory) -> WorkFileState:
+    async def _begun_near(self, target: Target | None, position: int, path: str, kept: KeptHistory) -> WorkFileState | None:
+        """Make the copy from this node's own one, if that is nearer than every snapshot. None, if the snapshots serve better."""
+        near, or_later = self._near, isinstance(target, AtPosition) and target.or_later
+        before = [base for base in kept.bases if base <= position]
+        if near is None or (near.position > position and not or_later) or (before and near.position < before[-1]):
+            return None
+        try:
+            return await self._build(lambda _: near.copy_to(path, None if or_later else position), target, position, path, kept)
+        except (BackupDamaged, CorruptionError, Diverged, EnvironmentFault) as error:
+            self._host.trace("sql.past_copy_without_near", database=self._source.name, position=position, error=repr(error))
+            return None
+
+    async def _build(
+        self, begin: Callable[[Worker], Awaitable[bool]] | None, target: Target | None, position: int, path: str, kept: KeptHistory
+    ) -> WorkFileState | None:
+        """Make the copy from a file that `begin` has made, or from nothing. None, if `begin` has made none."""
         worker = self._host.new_worker(f"sql-{self._source.name}-past")
         file = WorkFile(self._host, path, self._source.identity, self._setup)
         try:
             await on_disk(worker, delete_file, self._host, path)
-            if snapshot is not None:
-                await self._download(worker, snapshot, path)
+            if begin is not None and not await begin(worker):
+                return None
             state: WorkFileState = await on_disk(worker, file.open)
             if isinstance(target, AtTime) and state.time_ms > target.time_ms:
                 raise kept.not_kept(self._source.name, target)
+            position = max(position, state.position)
             search = TargetSearch(AtPosition(position), state.position)
             await apply_all(worker, file, self.frames(state.position, position), search)
             made: WorkFileState = await on_disk(worker, file.close)
@@ -202,7 +249,7 @@ class PastCopies:
         finally:
             await shielded(worker.close())
 
-    async def _download(self, worker: Worker, snapshot: Snapshot, path: str) -> None:
+    async def _download(self, snapshot: Snapshot, path: str, worker: Worker) -> bool:
         await on_disk(worker, check_room, self._host, path, snapshot.size_bytes, f"a copy of database {self._source.name!r}")
         file = await on_disk(worker, lambda: self._host.disk.open(path, create=True))
         try:
@@ -212,6 +259,7 @@ class PastCopies:
                     offset += await on_disk(worker, file.pwrite, [content], offset)
         finally:
             await shielded(on_disk(worker, file.close))
+        return True
 
     async def frames(self, begin: int, end: int) -> AsyncGenerator[BatchFrame, None]:
         """The log's batches between two positions. The last may end beyond `end`.

@@ -18,7 +18,7 @@ from triplicate.errors import ArgumentError, NotKept, SqlError, TriplicateError
 from triplicate.log import Logs
 from triplicate.runtime import Clock, Host, TaskScope, deadline_after, shielded, timeout_at
 from triplicate.sql.backup.core.target import AtPosition, AtTime, Target, parse_target
-from triplicate.sql.backup.past_copy import DatabaseLog, PastCopies
+from triplicate.sql.backup.past_copy import DatabaseLog, NearCopy, PastCopies
 from triplicate.sql.backup.relation_names import RelationNames, present_names
 from triplicate.sql.core.access_rights import ADMINISTRATOR, AccessRights, Refusal
 from triplicate.sql.core.interface import Session
@@ -39,8 +39,6 @@ FindNames = Callable[[RelationNames], Awaitable[RelationNames]]
 
 FOLDER = "past"
 """In a node's directory."""
-_THREADS = 1
-"""Threads that read one copy."""
 
 
 class PastAccess(AccessRights):
@@ -88,6 +86,7 @@ class _Facts(NamedTuple):
 class _SharedCopy:
     """A database as it was, which several sessions may read."""
 
+    position: int
     pool: ReaderPool
     facts: _Facts
     names: RelationNames
@@ -103,8 +102,8 @@ class PastDatabase:
         names: finds the present names of its relations, from those that are known.
     """
 
-    def __init__(self, host: Host, present: SessionDatabase, position: int, copy: _SharedCopy, names: FindNames) -> None:
-        self.as_of: int | None = position
+    def __init__(self, host: Host, present: SessionDatabase, copy: _SharedCopy, names: FindNames) -> None:
+        self.as_of: int | None = copy.position
         self.schema_version = copy.facts.schema_version
         self.pool = copy.pool
         self.leadership: Leadership | None = None
@@ -175,10 +174,16 @@ class PastDatabase:
         self._present.forget(session)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Entry:
-    """One copy: while it is built, and then."""
+    """One copy: while it is built, and then.
 
+    Args:
+        identity: of the database. target: the position that was asked for.
+    """
+
+    identity: bytes
+    target: AtPosition
     path: str
     building: asyncio.Task[_SharedCopy | SqlError]
     waiters: int = 0
@@ -191,6 +196,14 @@ class _Entry:
             return None
         result = self.building.result()
         return result if isinstance(result, _SharedCopy) else None
+
+    def serves(self, identity: bytes, target: AtPosition) -> bool:
+        """Whether it is, or will be, a copy for a position of a database."""
+        found = self.copy
+        made = self.target if found is None else AtPosition(found.position)
+        if identity != self.identity or made.position < target.position:
+            return False
+        return target.or_later or made == target
 
     @property
     def is_idle(self) -> bool:
@@ -213,7 +226,7 @@ class PastDatabases:
         self._setup = setup
         self._threads = threads
         self._folder = os.path.join(settings.directory, FOLDER)
-        self._entries: dict[tuple[bytes, int], _Entry] = {}
+        self._entries: list[_Entry] = []
         self._scope = TaskScope("past databases")
         self._turn = asyncio.Lock()
         """One copy is built, or deleted, at a time."""
@@ -223,7 +236,8 @@ class PastDatabases:
     @property
     def positions(self) -> Mapping[int, int]:
         """The copies that are there, by position, with the number of their sessions."""
-        return {position: 0 if entry.copy is None else len(entry.copy.readers) for (_, position), entry in self._entries.items()}
+        copies = [(entry.target.position, entry.copy) for entry in self._entries]
+        return {asked if found is None else found.position: 0 if found is None else len(found.readers) for asked, found in copies}
 
     async def begin(self) -> None:
         """Delete what an earlier process has left in the folder."""
@@ -233,20 +247,21 @@ class PastDatabases:
     async def close(self) -> None:
         """Delete all copies. No session may read one."""
         await self._scope.aclose()
-        for key in list(self._entries):
-            await self._remove(key)
+        while self._entries:
+            await self._remove(self._entries[0])
         await self.begin()
 
     def _clear(self) -> None:
         for name in self._host.disk.names(self._folder):
             self._host.disk.delete(os.path.join(self._folder, name))
 
-    async def open(self, source: DatabaseLog, present: SessionDatabase, point: str) -> PastDatabase:
+    async def open(self, source: DatabaseLog, present: SessionDatabase, point: str, near: NearCopy | None = None) -> PastDatabase:
         """The database as it was, for one session, which calls `leave` or `forget` at its end. A call that is cancelled leaves a
         copy that is being built to go on.
 
         Args:
             point: as `parse_target` reads it.
+            near: this node's copy of the database.
 
         Raises:
             SqlError: 22023, it names no point; 55000, it is not kept, with the oldest that is; 53400, there are as many copies as may be,
@@ -254,27 +269,30 @@ class PastDatabases:
         """
         if not self._settings.past_copies:
             raise SqlError("0A000", "this node does not read the past", hint="Raise node.past_copies, or use another node.")
-        past = PastCopies(self._host, self._logs, source, self._setup)
+        past = PastCopies(self._host, self._logs, source, self._setup, near)
         try:
             target = parse_target(point)
-            position = await past.resolve(target)
+            position = AtPosition(await past.resolve(target), isinstance(target, AtPosition) and target.or_later)
         except ArgumentError as error:
             raise SqlError("22023", f"invalid point in the past: {error}") from None
         except NotKept as error:
             raise SqlError("55000", str(error)) from None
         except TriplicateError as error:
             raise _unreachable(error) from error
-        key = (source.identity, position)
-        while (entry := self._entries.get(key)) is None:
+        while (entry := self._find(source.identity, position)) is None:
             await self._make_room()
-            if key not in self._entries:
+            if self._find(source.identity, position) is None:
                 self._numbers += 1
-                path = os.path.join(self._folder, f"{self._numbers}-{position}.db")
-                self._entries[key] = _Entry(path, self._scope.spawn(self._built(past, source.name, position, path), name="past copy"))
-        copy = await self._wait(key, entry)
+                path = os.path.join(self._folder, f"{self._numbers}-{position.position}.db")
+                building = self._scope.spawn(self._built(past, source.name, position, path), name="past copy")
+                self._entries.append(_Entry(source.identity, position, path, building))
+        copy = await self._wait(entry)
         if _begins_after(copy.facts, target):
             raise await self._not_kept(past, source.name, target)
-        return PastDatabase(self._host, present, position, copy, lambda names: present_names(self._logs, source.log, past, names))
+        return PastDatabase(self._host, present, copy, lambda names: present_names(self._logs, source.log, past, names))
+
+    def _find(self, identity: bytes, target: AtPosition) -> _Entry | None:
+        return next((entry for entry in self._entries if entry.serves(identity, target)), None)
 
     async def _not_kept(self, past: PastCopies, name: str, target: Target) -> SqlError:
         try:
@@ -282,7 +300,7 @@ class PastDatabases:
         except TriplicateError as error:
             return _unreachable(error)
 
-    async def _wait(self, key: tuple[bytes, int], entry: _Entry) -> _SharedCopy:
+    async def _wait(self, entry: _Entry) -> _SharedCopy:
         self._takings += 1
         entry.used = self._takings
         entry.waiters += 1
@@ -291,18 +309,18 @@ class PastDatabases:
             async with timeout_at(deadline_after(self._host.clock, wait_s)):
                 await asyncio.wait([entry.building])
         except TimeoutError:
-            message = f"the database as it was at position {key[1]} is not ready within {wait_s:g} s"
+            message = f"the database as it was at {entry.target} is not ready within {wait_s:g} s"
             raise SqlError("55P03", message, hint="It is being built; try again.") from None
         finally:
             entry.waiters -= 1
         result = entry.building.result()
         if isinstance(result, SqlError):
-            if self._entries.get(key) is entry:
-                del self._entries[key]  # Its file is deleted already.
+            if entry in self._entries:
+                self._entries.remove(entry)  # Its file is deleted already.
             raise result
         return result
 
-    async def _built(self, past: PastCopies, name: str, position: int, path: str) -> _SharedCopy | SqlError:
+    async def _built(self, past: PastCopies, name: str, position: AtPosition, path: str) -> _SharedCopy | SqlError:
         try:
             return await self._build(past, name, position, path)
         except NotKept as error:
@@ -310,15 +328,15 @@ class PastDatabases:
         except TriplicateError as error:
             return _unreachable(error)
         except Exception as error:  # noqa: BLE001  a defect met by one copy must not end the others; the client sees it
-            self._host.trace("sql.past_copy_failed", database=name, position=position, error=repr(error))
-            return SqlError("XX000", f"the database as it was at position {position} cannot be built: {error!r}")
+            self._host.trace("sql.past_copy_failed", database=name, position=position.position, error=repr(error))
+            return SqlError("XX000", f"the database as it was at {position} cannot be built: {error!r}")
 
-    async def _build(self, past: PastCopies, name: str, position: int, path: str) -> _SharedCopy:
+    async def _build(self, past: PastCopies, name: str, position: AtPosition, path: str) -> _SharedCopy:
         async with self._turn:
             self._host.disk.mkdir(self._folder)
-            made = await past.make(AtPosition(position), path)
+            made = await past.make(position, path)
             facts: _Facts = await self._on_worker(self._facts, path, made.time_ms)
-            others = [entry.copy for entry in self._entries.values()]
+            others = [entry.copy for entry in self._entries]
             size_bytes = facts.size_bytes + sum(one.facts.size_bytes for one in others if one is not None)
             if size_bytes > self._settings.past_copies_bytes and not await self._free(size_bytes - self._settings.past_copies_bytes):
                 await self._on_worker(delete_file, self._host, path)
@@ -328,12 +346,16 @@ class PastDatabases:
                 )
             settings = self._settings
             limits = ReadLimits(
-                settings.reader_connections, _THREADS, settings.reader_wait_s, settings.read_idle_s, settings.snapshot_limit_s
+                settings.reader_connections,
+                settings.reader_threads,
+                settings.reader_wait_s,
+                settings.read_idle_s,
+                settings.snapshot_limit_s,
             )
             place = ReadPlace(settings.node_id, lambda: self._age_s(facts))
-            pool = ReaderPool(self._host, f"{name}-{position}", path, limits, setup=place.setup(self._setup), threads=self._threads)
-            self._host.trace("sql.past_copy", database=name, position=position, size_bytes=facts.size_bytes)
-            return _SharedCopy(pool, facts, RelationNames(made.position, facts.schema_version))
+            pool = ReaderPool(self._host, f"{name}-{made.position}", path, limits, setup=place.setup(self._setup), threads=self._threads)
+            self._host.trace("sql.past_copy", database=name, position=made.position, size_bytes=facts.size_bytes)
+            return _SharedCopy(made.position, pool, facts, RelationNames(made.position, facts.schema_version))
 
     def _age_s(self, facts: _Facts) -> float | None:
         """How long ago the database was as in a copy, in seconds, by the clocks of the leader of then and of this node."""
@@ -350,32 +372,31 @@ class PastDatabases:
     async def _make_room(self) -> None:
         """Delete the copy that was not read for longest, if there are as many as may be. Raises SqlError: all are read."""
         while len(self._entries) >= self._settings.past_copies:
-            key = self._oldest_idle()
-            if key is None:
+            oldest = self._oldest_idle()
+            if oldest is None:
                 raise SqlError(
                     "53400",
                     f"this node holds {len(self._entries)} copies of databases as they were, which is its limit, and all are read",
                     hint="RESET triplicate.as_of in sessions that do not need it, or raise node.past_copies.",
                 )
-            await self._remove(key)
+            await self._remove(oldest)
 
     async def _free(self, size_bytes: int) -> bool:
         """Delete copies that nobody reads until this number of bytes is free; whether that was possible."""
         while size_bytes > 0:
-            key = self._oldest_idle()
-            if key is None:
+            oldest = self._oldest_idle()
+            if oldest is None:
                 return False
-            found = self._entries[key].copy
-            size_bytes -= 0 if found is None else found.facts.size_bytes
-            await self._remove(key)
+            size_bytes -= 0 if oldest.copy is None else oldest.copy.facts.size_bytes
+            await self._remove(oldest)
         return True
 
-    def _oldest_idle(self) -> tuple[bytes, int] | None:
-        idle = [(entry.used, key) for key, entry in self._entries.items() if entry.is_idle]
-        return min(idle)[1] if idle else None
+    def _oldest_idle(self) -> _Entry | None:
+        return min((entry for entry in self._entries if entry.is_idle), key=lambda entry: entry.used, default=None)
 
-    async def _remove(self, key: tuple[bytes, int]) -> None:
-        await shielded(self._delete(self._entries.pop(key)))
+    async def _remove(self, entry: _Entry) -> None:
+        self._entries.remove(entry)
+        await shielded(self._delete(entry))
 
     async def _delete(self, entry: _Entry) -> None:
         found = entry.copy

@@ -63,7 +63,7 @@ class HostedDatabase(HostedCopy[SqlDatabase, DatabaseInfo]):
         database.find_administrator = self._administrator
         sources = LiveSources(node.host, node.client, logs, database, settings.node_id, self._entry_path, info.log, info.identity)
         database.activity.sources.update(sources.by_table())
-        database.links.find_past = lambda point: self._parts.past.open(source_of(self.info), database, point)
+        database.links.find_past = lambda point: self._parts.past.open(source_of(self.info), database, point, database.snapshots)
         database.links.find_leader = lambda: self._leader_address(database)
         database.progress.find_end = lambda: logs.written_end(info.log)
         return database

@@ -1,8 +1,7 @@
 """Copying one SQLite file while it is read and written.
 
 SQLite's backup reads from a connection that holds one read transaction. All pages and the position are therefore of one moment, although
-other transactions commit meanwhile. Pages are copied unchanged, and implicit rowids stay; VACUUM INTO would assign new ones. The copy is
-in the same folder as the database's file.
+other transactions commit meanwhile. Pages are copied unchanged, and implicit rowids stay; VACUUM INTO would assign new ones.
 """
 
 from __future__ import annotations
@@ -41,12 +40,13 @@ class CopyScope:
     Args:
         worker: used for nothing else; `aclose` ends it.
         source_path: the database's file.
+        path: of the copy. Its folder exists.
     """
 
-    def __init__(self, host: Host, worker: Worker, source_path: str) -> None:
+    def __init__(self, host: Host, worker: Worker, source_path: str, path: str) -> None:
         self.host = host
         self.source_path = source_path
-        self.path = source_path + OUTGOING
+        self.path = path
         self.opened = ExitStack()
         self.is_closing = False
         self._worker = worker
@@ -55,18 +55,19 @@ class CopyScope:
         """Run on the worker. Raises EnvironmentFault when the disk or SQLite fails."""
         return await on_disk(self._worker, function, *arguments)
 
-    async def aclose(self) -> None:
-        """Close everything in `opened`, delete the copy and end the worker."""
+    async def aclose(self, *, keep: bool = False) -> None:
+        """Close everything in `opened`, delete the copy unless it is kept, and end the worker."""
         self.is_closing = True
         try:
-            await self.run(self._close)
+            await self.run(self._close, keep)
         except TriplicateError as error:
             self.host.trace("sql.leftover", file=os.path.basename(self.path), error=repr(error))
         await self._worker.close()
 
-    def _close(self) -> None:
+    def _close(self, keep: bool) -> None:
         self.opened.close()
-        delete_file(self.host, self.path)
+        if not keep:
+            delete_file(self.host, self.path)
 
 
 class SqliteBackup:
@@ -114,7 +115,7 @@ class SqliteBackup:
         if state.diverged is not None:
             raise Diverged(state.diverged)
         size_bytes = int(source.pragma("page_count")) * int(source.pragma("page_size"))
-        check_room(scope.host, scope.source_path, size_bytes, "the copy for a snapshot")
+        check_room(scope.host, scope.path, size_bytes, "a copy of the database's file")
         target = apsw.Connection(scope.path)
         reading.callback(target.close, True)
         # The file exists for minutes, and is deleted as a leftover after a crash.

@@ -77,13 +77,13 @@ class SqlSnapshots:
         self._identity = identity
         self._setup = setup
         self._wal_limit_bytes = wal_limit_bytes
-        self._reads_file = False
-        """Whether a backup reads the file; SQLite cannot empty the write-ahead log then."""
+        self._backups = 0
+        """Backups that read the file."""
 
     @property
     def holds_wal(self) -> bool:
         """Whether a backup reads the file; SQLite cannot empty the write-ahead log then."""
-        return self._reads_file
+        return self._backups > 0
 
     @property
     def identity(self) -> str:
@@ -105,27 +105,49 @@ class SqlSnapshots:
             EnvironmentFault: the disk has no room, or the write-ahead log grew beyond its limit. Diverged: this copy is marked as wrong.
             CorruptionError: SQLite's quick check finds faults in the copy.
         """
-        scope = CopyScope(self._host, self._host.new_worker(f"sql-{self._name}-snapshot"), self._owner.path)
-        self._reads_file = True
+        scope = self._scope(self._owner.path + OUTGOING)
         try:
-            backup = await self._back_up(scope, rate_bytes_per_s)
-            self._reads_file = False
+            backup = await self._back_up(scope, rate_bytes_per_s, None)
+            assert backup is not None, "any position will do"
             return await scope.run(SqliteCopy.open, scope, self._setup, backup)
         except BaseException:
             await shielded(scope.aclose())
             raise
+
+    async def copy_to(self, path: str, latest: int | None) -> bool:
+        """Copy the file as it is to another path, whose folder exists. The copy is not checked. Returns False, and leaves no file, if its
+        position would be later than `latest`.
+
+        Raises:
+            As `copy`, apart from CorruptionError.
+        """
+        scope = self._scope(path)
+        is_copied = False
+        try:
+            is_copied = await self._back_up(scope, 0, latest) is not None
+            return is_copied
         finally:
-            self._reads_file = False
+            await shielded(scope.aclose(keep=is_copied))
+
+    def _scope(self, path: str) -> CopyScope:
+        return CopyScope(self._host, self._host.new_worker(f"sql-{self._name}-snapshot"), self._owner.path, path)
 
     @fault_point("sql.copy")
-    async def _back_up(self, scope: CopyScope, rate_bytes_per_s: int) -> SqliteBackup:
-        """Copy all pages and end the read transaction. After an error, closing `scope` ends it."""
-        backup = await scope.run(SqliteBackup.begin, scope, self._setup, self._wal_limit_bytes)
-        rate = RateLimiter(self._host.clock, rate_bytes_per_s, CATCH_UP_S)
-        while not await scope.run(backup.step):
-            await rate.admit(STEP_BYTES)
-        await scope.run(backup.finish)
-        return backup
+    async def _back_up(self, scope: CopyScope, rate_bytes_per_s: int, latest: int | None) -> SqliteBackup | None:
+        """Copy all pages and end the read transaction. After an error, closing `scope` ends it. None, if the position of the copy would be
+        later than `latest`."""
+        self._backups += 1
+        try:
+            backup = await scope.run(SqliteBackup.begin, scope, self._setup, self._wal_limit_bytes)
+            if latest is not None and backup.state.position > latest:
+                return None
+            rate = RateLimiter(self._host.clock, rate_bytes_per_s, CATCH_UP_S)
+            while not await scope.run(backup.step):
+                await rate.admit(STEP_BYTES)
+            await scope.run(backup.finish)
+            return backup
+        finally:
+            self._backups -= 1
 
     # Restoring.
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from tests.unit.sql.backup.past_rig import past_databases, written
+from tests.unit.sql.backup.past_rig import command_on, past_databases, written
 from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
 from tests.unit.sql.role_rig import command, grant, grant_create, session_of, with_roles
 from tests.unit.sql.snapshot_rig import door_of, snapshots_listed, truncate
-from triplicate.errors import SqlError
+from triplicate.errors import CorruptionError, Diverged, EnvironmentFault, SqlError
 from triplicate.sql import SqlDatabase
-from triplicate.sql.backup.core.target import time_text
+from triplicate.sql.backup.core.record_file import BatchFrame
+from triplicate.sql.backup.core.target import AtPosition, time_text
+from triplicate.sql.backup.past_copy import PastCopies
 from triplicate.sql.core.rights import Action
 from triplicate.sql.core.role_commands import AlterRole
+from triplicate.sql.storage.sqlite_copy import SqliteBackup
+from triplicate.sql.storage.sqlite_snapshots import SqlSnapshots
 
 
 def files(cluster: Cluster, node: str = "n1") -> list[str]:
@@ -162,6 +167,102 @@ def test_copies_are_shared_bounded_and_deleted(tmp_path: Path) -> None:
         assert not files(cluster)
 
     play(tmp_path, scene, nodes=0)
+
+
+def test_a_position_or_later_is_the_nodes_own_copy_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads neither a snapshot nor the log, and a copy that is there and late enough is read again."""
+
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        history = await written(database)
+        reading, writing = await database.session(), await database.session()
+        frames, asked = PastCopies.frames, []
+
+        def noted(self: PastCopies, begin: int, end: int) -> AsyncGenerator[BatchFrame, None]:
+            asked.append(end - begin)
+            return frames(self, begin, end)
+
+        monkeypatch.setattr(PastCopies, "frames", noted)
+        assert await reading.travel("position 3 or later") == history.moments[-1].position
+        assert await run(reading, "select * from t order by 1") == history.moments[-1].content["t"]
+        await run(writing, "insert into t(v) values('later')")
+        assert await reading.travel("position 4 or later") == history.moments[-1].position
+        assert await reading.travel(f"position {history.moments[-1].position}") == history.moments[-1].position
+        assert len(files(cluster)) == 1
+        assert await reading.travel(f"position {database.position} or later") == database.position
+        assert (await run(reading, "select v from t order by id desc limit 1")) == [("later",)]
+        assert past_databases(cluster).positions == {history.moments[-1].position: 0, database.position: 1}
+        assert await state_of(reading.travel(f"position {database.position + 1} or later")) == "55000"
+        assert asked == [0, 0]
+        assert not list(cluster.folder.glob("n1/**/*.snapshot"))
+        await reading.close()
+        await writing.close()
+
+    play(tmp_path, scene)
+
+
+def test_a_copy_begins_with_the_nodes_own_one_unless_a_snapshot_is_nearer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[int] = []
+    copy_to = SqlSnapshots.copy_to
+
+    async def noted(self: SqlSnapshots, path: str, latest: int | None) -> bool:
+        copied.append(self.position)
+        return await copy_to(self, path, latest)
+
+    monkeypatch.setattr(SqlSnapshots, "copy_to", noted)
+
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        moments = (await written(database)).moments
+        session = await database.session()
+        past = PastCopies(database._host, cluster.logs["n1"], (await command_on(cluster))[2], None, database.snapshots)
+        await session.travel(f"position {moments[-2].position}")
+        assert not copied  # The node's copy is later.
+        await session.travel(f"position {moments[-1].position}")
+        assert copied == [moments[-1].position]
+        await (await door_of(cluster)).want(database.position)
+        await snapshots_listed(cluster, 1)
+        monkeypatch.setattr(SqlSnapshots, "position", 1)
+        made = await past.make(AtPosition(moments[-1].position), str(tmp_path / "far.db"))
+        assert made.position == moments[-1].position
+        assert len(copied) == 1  # The snapshot is nearer.
+        await session.close()
+
+    play(tmp_path / "nodes", scene)
+
+
+def test_a_copy_is_not_made_of_one_that_moves_beyond_its_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(cluster: Cluster) -> None:
+        moments = (await written(await cluster.leader())).moments
+        session = await (await cluster.leader()).session()
+        monkeypatch.setattr(SqlSnapshots, "position", moments[-2].position)  # As it was a moment ago.
+        assert await session.travel(f"position {moments[-2].position}") == moments[-2].position
+        assert await run(session, "select * from t order by 1") == moments[-2].content["t"]
+        assert len(files(cluster)) == 1
+        await session.close()
+
+    play(tmp_path, scene)
+
+
+@pytest.mark.parametrize("fault", [Diverged("a test"), EnvironmentFault("the write-ahead log grew"), CorruptionError("not sound")])
+def test_a_copy_of_the_nodes_own_one_that_fails_is_made_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    def fails(*_: object) -> SqliteBackup:
+        raise fault
+
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        moments = (await written(database)).moments
+        session = await database.session()
+        monkeypatch.setattr(SqliteBackup, "step", fails)
+        assert await session.travel(f"position {moments[-1].position} or later") == moments[-1].position
+        assert await run(session, "select * from t order by 1") == moments[-1].content["t"]
+        assert not database.snapshots.holds_wal
+        assert len(files(cluster)) == 1
+        await session.close()
+
+    play(tmp_path, scene)
 
 
 def test_copies_of_an_earlier_process_are_deleted_at_the_start(tmp_path: Path) -> None:

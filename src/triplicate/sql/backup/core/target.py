@@ -21,6 +21,7 @@ from triplicate.sql.core.records import (
     transaction_number,
 )
 
+OR_LATER = " or later"
 _NUMBER_BITS = 40
 _LARGEST = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,12 +29,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class AtPosition:
-    """All records before an offset."""
+    """All records before an offset.
+
+    Args:
+        or_later: any later position may be taken instead.
+    """
 
     position: int
+    or_later: bool = False
 
     def __str__(self) -> str:
-        return f"position {self.position}"
+        return f"position {self.position}{OR_LATER if self.or_later else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +101,15 @@ def parse_number(text: str, what: str) -> int:
 
 
 def parse_target(text: str) -> Target:
-    """``position N``, ``time T`` or ``transaction ID``; the value may be in quotes. Raises ArgumentError."""
+    """``position N``, ``position N or later``, ``time T`` or ``transaction ID``; the value may be in quotes. Raises ArgumentError."""
     kind, _, value = text.strip().partition(" ")
     value = value.strip()
     if len(value) > 1 and value[0] == value[-1] == "'":
         value = value[1:-1]
     match kind.lower():
         case "position":
-            return AtPosition(parse_number(value, "position"))
+            number = value.removesuffix(OR_LATER)
+            return AtPosition(parse_number(number, "position"), or_later=number != value)
         case "time":
             return AtTime(parse_time(value))
         case "transaction":

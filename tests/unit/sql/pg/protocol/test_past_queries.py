@@ -198,7 +198,7 @@ def test_the_wait_for_a_copy_ends_by_timeout_cancel_and_with_its_client(
         entries = past_databases(cluster.cluster)._entries
         # On a slow machine the first statement ends before it asks for the copy.
         await eventually(lambda: len(entries) == 1)
-        (entry,) = entries.values()
+        (entry,) = entries
         await eventually(lambda: entry.waiters == 1)
         await connection.cancel_safe()
         with pytest.raises(psycopg.errors.QueryCanceled, match="due to user request"):
