@@ -17,7 +17,7 @@ from puresasl.client import SASLClient
 from tests.certificates import context_of_old_tls
 from tests.flood import Flood
 from tests.unit.metadata.stores import run
-from tests.waiting import wait_until
+from tests.waiting import PLAY_LIMIT_S, wait_until
 from tests.zookeeper.secured import PASSWORD, SecuredZooKeeper
 from triplicate.errors import AccessRefused, TriplicateError
 from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
@@ -123,11 +123,13 @@ def test_a_flood_of_connections_keeps_no_process_out(zookeeper: SecuredZooKeeper
 
     async def body() -> None:
         flood = Flood(("127.0.0.1", zookeeper.server.port), b"", 500, (ATTACKER,))
-        await flood.attempt(500)
-        await asyncio.to_thread(wait_until, lambda: flood.still_open() <= CONNECTIONS_MAX, LIMIT_S, "the flood is bounded")
-        tree = await opened(zookeeper)
-        assert await tree.exists("/nothing") is None
-        await tree.close()
-        flood.close()
+        try:
+            await flood.attempt(500)
+            await asyncio.to_thread(wait_until, lambda: flood.still_open() <= CONNECTIONS_MAX, PLAY_LIMIT_S, "the flood is bounded")
+            tree = await opened(zookeeper)
+            assert await tree.exists("/nothing") is None
+            await tree.close()
+        finally:
+            flood.close()
 
-    run(body(), 3 * LIMIT_S)
+    run(body(), 2 * PLAY_LIMIT_S)
