@@ -59,7 +59,7 @@ WINGS: dict[str, tuple[str, ...]] = {
     "sql.pg": ("syntax", "values", "analysis", "translate", "ddl", "rewrite", "protocol"),
     "kv": ("core", "storage", "engine", "hosting", "resp"),
     "kv.resp": ("core",),
-    "spark": ("core", "cluster", "logs", "change_feed"),
+    "spark": ("core", "cluster", "logs", "change_feed", "tables"),
     "cli": ("process", "supervision", "terminal", "overview", "data_commands", "server_commands"),
     "cli.overview": ("core",),
 }

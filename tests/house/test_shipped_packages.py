@@ -25,7 +25,11 @@ def packages(folder: str) -> list[str]:
 def test_the_library_ships_neither_simulator_nor_demonstration() -> None:
     tops = {name.partition(".")[0] for name in packages(".")}
     assert tops == {"triplicate"}
-    assert project(".")["tool"]["setuptools"]["py-modules"] == ["pyspark_triplicate", "pyspark_triplicate_changes"]
+    assert project(".")["tool"]["setuptools"]["py-modules"] == [
+        "pyspark_triplicate",
+        "pyspark_triplicate_changes",
+        "pyspark_triplicate_table",
+    ]
     assert not {"triplicate.demo", "triplicate.sim.workloads", "triplicate.sim.runner"} & set(packages("."))
 
 

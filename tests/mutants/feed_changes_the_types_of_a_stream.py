@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.spark.change_feed import change_source
 
 TESTS = [
-    "tests/unit/spark/change_feed/test_column_values.py::test_a_stream_of_an_earlier_release_goes_on_with_strings_or_says_so",
-    "tests/unit/spark/change_feed/test_column_values.py::test_a_batch_that_an_earlier_release_planned_is_not_read_in_other_types",
+    "tests/unit/spark/cluster/test_column_values.py::test_a_stream_of_an_earlier_release_goes_on_with_strings_or_says_so",
+    "tests/unit/spark/cluster/test_column_values.py::test_a_batch_that_an_earlier_release_planned_is_not_read_in_other_types",
 ]
 
 

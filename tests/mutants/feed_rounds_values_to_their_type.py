@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from triplicate.spark.change_feed import column_values
+from triplicate.spark.cluster import column_values
 
-TESTS = ["tests/unit/spark/change_feed/test_column_values.py::test_a_value_that_does_not_fit_is_named"]
+TESTS = ["tests/unit/spark/cluster/test_column_values.py::test_a_value_that_does_not_fit_is_named"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

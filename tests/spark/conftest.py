@@ -27,6 +27,7 @@ from triplicate.spark import session  # noqa: E402
 from triplicate.spark.cluster import versions  # noqa: E402
 
 Result = TypeVar("Result")
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
 needs_limits = pytest.mark.skipif(not versions.HAS_LIMITS, reason="PySpark 4.1 knows no limits on a micro-batch")
 
 

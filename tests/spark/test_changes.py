@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-import psycopg
 import pytest
 from pyspark.errors import PySparkException
 
 from tests.spark.conftest import Bench, needs_limits
+from tests.spark.databases import Shop, connected
 from triplicate.sql import create_database
-
-START_S = 30.0
-
-
-class Shop:
-    """A database with one table and its feed."""
-
-    def __init__(self, bench: Bench, name: str, connection: psycopg.Connection[Any]) -> None:
-        self.bench = bench
-        self.name = name
-        self.connection = connection
-
-    def execute(self, *statements: str) -> None:
-        """Run statements as one transaction."""
-        with self.connection.transaction():
-            for statement in statements:
-                self.connection.execute(statement)
-
-    def options(self, table: str = "orders") -> dict[str, str]:
-        return {"metadataServiceUri": self.bench.uri, "database": self.name, "table": table}
-
-    def feed(self, **options: str) -> list[tuple[Any, ...]]:
-        """Kind, id, amount and place of every change, in order."""
-        frame = self.bench.spark.read.format("triplicate-changes").options(**self.options(), **options).load()
-        rows = frame.orderBy("_commit_version", "_seq", "_change_type").collect()
-        return [(row["_change_type"], row["id"], row["amount"], row["_seq"]) for row in rows]
-
-    def versions(self) -> list[int]:
-        frame = self.bench.spark.read.format("triplicate-changes").options(**self.options()).load()
-        return [row[0] for row in frame.select("_commit_version").distinct().orderBy("_commit_version").collect()]
 
 
 @pytest.fixture(scope="module")
@@ -59,19 +28,6 @@ def shop(bench: Bench, names: list[str]) -> Iterator[Shop]:
         made = Shop(bench, name, connection)
         made.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, amount REAL, paid BOOLEAN)")
         yield made
-
-
-def connected(bench: Bench, name: str) -> psycopg.Connection[Any]:
-    """A connection to the leader; waits for one."""
-    deadline = time.monotonic() + START_S
-    place = f"host=127.0.0.1 port={bench.node_port} dbname={name} user=test target_session_attrs=read-write connect_timeout=3"
-    while True:
-        try:
-            return psycopg.connect(place, autocommit=True)
-        except psycopg.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
 
 
 def test_every_change_is_in_the_feed_with_the_tables_own_types(shop: Shop) -> None:

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.spark.conftest import Bench, litter, needs_limits
+from tests.spark.conftest import DOCUMENT, Bench, litter, needs_limits
 from triplicate.log import Logs, LogSettings
-
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
 
 
 def test_a_job_leaves_no_file_outside_the_run_folder(bench: Bench, place: Path, litter_before: set[Path]) -> None:

@@ -1,4 +1,4 @@
-"""Spark integration: data sources for logs, ledgers and change feeds, and a session configured for them.
+"""Spark integration: data sources for logs, ledgers, tables and change feeds, and a session configured for them.
 
 Importing this room needs no Spark; using it does. Start with `session`, or `register` the sources with a session of your own.
 """
@@ -12,8 +12,9 @@ from triplicate.spark.sessions import register, session
 if TYPE_CHECKING:
     from triplicate.spark.change_feed.change_source import ChangesDataSource
     from triplicate.spark.logs.log_source import TriplicateDataSource
+    from triplicate.spark.tables.table_source import TableDataSource
 
-__all__ = ["ChangesDataSource", "TriplicateDataSource", "register", "session"]
+__all__ = ["ChangesDataSource", "TableDataSource", "TriplicateDataSource", "register", "session"]
 
 
 def __getattr__(name: str) -> Any:
@@ -25,4 +26,8 @@ def __getattr__(name: str) -> Any:
         from triplicate.spark.change_feed.change_source import ChangesDataSource
 
         return ChangesDataSource
+    if name == "TableDataSource":
+        from triplicate.spark.tables.table_source import TableDataSource
+
+        return TableDataSource
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

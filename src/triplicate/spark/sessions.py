@@ -54,7 +54,7 @@ def settings_for(run_folder: Path, socket_folder: Path, cores: int) -> dict[str,
 def session(
     application: str, *, run_folder: str | Path | None = None, cores: int | None = None, extra: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start a session in which ``format("triplicate")`` and ``format("triplicate-changes")`` work.
+    """Start a session in which the formats ``triplicate``, ``triplicate-changes`` and ``triplicate-table`` work.
 
     If the process already has a session, that one is returned with its settings: a process has one JVM.
 
@@ -124,12 +124,13 @@ def interpreter(folder: Path) -> str:
 
 
 def register(spark: SparkSession) -> None:
-    """Register both formats with an existing session. Needed only if the modules ``pyspark_triplicate*`` cannot be found."""
+    """Register the formats with an existing session. Needed only if the modules ``pyspark_triplicate*`` cannot be found."""
     from triplicate.spark.change_feed.change_source import ChangesDataSource
     from triplicate.spark.logs.log_source import TriplicateDataSource
+    from triplicate.spark.tables.table_source import TableDataSource
 
-    spark.dataSource.register(TriplicateDataSource)
-    spark.dataSource.register(ChangesDataSource)
+    for source in (TriplicateDataSource, ChangesDataSource, TableDataSource):
+        spark.dataSource.register(source)
 
 
 def _passing_folder(prefix: str) -> Path:

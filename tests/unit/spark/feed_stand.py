@@ -222,8 +222,9 @@ class Shop:
                 yield EntryRange(entry.view, entry.first_offset, low - entry.first_offset, high - entry.first_offset, 1, entry.entry_id)
 
     @contextmanager
-    def past_connection(self, _uri: str, _database: str, position: int, _node: str = "") -> Iterator[tuple[str, Any]]:
+    def past_connection(self, _uri: str, _database: str, point: str, _node: str = "") -> Iterator[tuple[str, Any]]:
         """A node that holds the database as it was, as psycopg shows it."""
+        position = int(point.removeprefix("position "))
         if self.past is None or position not in self.past:
             raise OffsetTruncated(f"position {position} cannot be read any more: begin with a new checkpoint")
         held = apsw.Connection(":memory:")

@@ -17,11 +17,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, DataSourceStreamReader, InputPartition, WriterCommitMessage
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, DataSourceStreamReader, InputPartition, WriterCommitMessage
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from triplicate.spark.logs import writing
 from triplicate.spark.logs.log_source import TriplicateDataSource
+from triplicate.spark.tables import table_writing
 
 QUERY = "0d5c6b3e-query"
 VALUES = StructType([StructField("value", BinaryType())])
@@ -74,15 +75,16 @@ class Task:
 
 def use_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the sink see `Task` where it asks Spark for the running task."""
-    monkeypatch.setattr(writing, "TaskContext", Task)
+    for module in (writing, table_writing):
+        monkeypatch.setattr(module, "TaskContext", Task)
 
 
 @dataclass
 class Query:
-    """A copy of one log into another, in batches.
+    """A copy of one log into another, or into a table, in batches.
 
     Args:
-        source, sink: options of the two ends.
+        source, sink: options of the two ends. kind: the data source of the sink.
         attempts: given batch and partition, how many attempts of the task run; the first one's message is used, those of the others are
             lost with their executors.
     """
@@ -91,6 +93,7 @@ class Query:
     sink: dict[str, str]
     checkpoint: Checkpoint
     attempts: Callable[[int, int], int] = lambda _batch, _partition: 1
+    kind: type[DataSource] = TriplicateDataSource
 
     def driver(self) -> Iterator[str]:
         """One process of the query, from its start until nothing is left to copy. Yields the name of each step before it."""
@@ -120,7 +123,7 @@ class Query:
         return TriplicateDataSource(self.source).streamReader(VALUES)
 
     def writer(self) -> Any:
-        return TriplicateDataSource(self.sink).streamWriter(VALUES, False)
+        return self.kind(self.sink).streamWriter(VALUES, False)
 
     def _run(self, reader: DataSourceStreamReader, writer: DataSourceStreamArrowWriter, batch: int, start: str, end: str) -> Iterator[str]:
         yield f"plan of batch {batch}"

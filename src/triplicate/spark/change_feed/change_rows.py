@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from triplicate.errors import ConfigError, SchemaChanged
-from triplicate.spark.change_feed.column_values import column_of
 from triplicate.spark.change_feed.lineage import ColumnDifference, ColumnEra, Lineage
 from triplicate.spark.change_feed.schema_history import batch_header, transactions
 from triplicate.spark.cluster.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange
+from triplicate.spark.cluster.column_values import column_of
 from triplicate.spark.cluster.table_content import ContentPart, stored_value
 from triplicate.sql import RowKind, RowRun, SchemaChange, TableDropped, fold, table_change
 

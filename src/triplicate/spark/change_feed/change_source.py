@@ -23,7 +23,6 @@ from pyspark.sql.types import DateType, DecimalType, StructType, TimestampNTZTyp
 from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, LogReplaced, OffsetTruncated, SchemaChanged
 from triplicate.log import OffsetRange
 from triplicate.spark.change_feed.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, Content, row_columns
-from triplicate.spark.change_feed.column_values import spark_type
 from triplicate.spark.change_feed.feed import (
     CarriedDifferences,
     FeedRequest,
@@ -37,6 +36,7 @@ from triplicate.spark.change_feed.feed import (
 from triplicate.spark.change_feed.lineage import Lineage
 from triplicate.spark.change_feed.schema_history import SchemaHistory
 from triplicate.spark.cluster import access, database_tables, table_content
+from triplicate.spark.cluster.column_values import spark_type
 from triplicate.spark.cluster.versions import (
     HAS_LIMITS,
     ReadAllAvailable,

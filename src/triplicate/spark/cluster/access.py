@@ -17,6 +17,7 @@ from triplicate.errors import HandleClosed, NoSuchLedger, NoSuchLog, OffsetGap, 
 from triplicate.ledger import Entry
 from triplicate.log import (
     USER,
+    EntryView,
     Head,
     JoinResult,
     LogClientSettings,
@@ -287,6 +288,21 @@ class LogAccess:
     def stage(self, origin: StagingOrigin) -> BlockingStagingWriter:
         """Begin a staging ledger for one task. Leaving ``with`` by an error deletes the ledger. See `Logs.staging`."""
         return self._blocking.staging(origin)
+
+    def stage_beside(self, origin: StagingOrigin) -> BlockingStagingWriter:
+        """As `stage`, for a log that belongs to a database. Its ledgers are read by `staged_entries`, never published, and deleted."""
+        logs = self._logs.acting_for(self._loop.call(self._logs.head(origin.log)).purpose)
+        return BlockingLogs(self._loop, logs).staging(origin)
+
+    def staged_entries(self, log: str, ledger: StagedLedger) -> Iterator[EntryView]:
+        """The entries of a staging ledger. Raises as `RangeReader`."""
+        if not ledger.records:
+            return
+        head = self._loop.call(self._logs.head(log))
+        # Without the log's name the ledger is not searched among the log's segments, of which it is none.
+        part = OffsetRange(ledger.ledger_id, 0, 0, ledger.records, ledger.last_entry, log_id=head.log_id, is_encrypted=bool(head.key_id))
+        for entry in self.entries(part):
+            yield entry.view
 
     def join_staged(
         self, log: str, ledgers: Sequence[StagedLedger], target_bytes: int, *, application: str | None, batch: int | None

@@ -1,4 +1,4 @@
-"""Database facts for the change feed: the log of a database, and the columns of a table."""
+"""Databases as the sources use them: their logs, connections to their nodes, and the columns of their tables."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from triplicate.spark.cluster import connections
 from triplicate.sql import DatabaseInfo
 
 CONNECT_TIMEOUT_S = 5
+_LEADER = "leader"
 DEFAULT_ROLE = "spark"
 """Without authentication any name is accepted."""
 # One statement, so that version and columns agree. `hidden` excludes generated columns, which the log excludes, too.
@@ -92,20 +93,72 @@ def table_columns(metadata_uri: str, database: str, table: str) -> TableColumns:
 
 
 def node_connections(metadata_uri: str, database: str) -> dict[str, Callable[[], psycopg.Connection[Any]]]:
-    """For the address of each node of a database, a function that connects to it.
+    """For the address of each node of a database, a function that connects to it. The leader is the last.
 
     Raises:
         UsageError: there is no database with this name. ConfigError: a setting of the environment cannot be used.
     """
     info = _info(metadata_uri, database)
-    options = _login_options(os.environ) | (_tls_options(os.environ) if info.has_tls else {})
-    common = {"dbname": database, "connect_timeout": CONNECT_TIMEOUT_S, "application_name": "triplicate-changes", **options}
+    connect = partial(_connect, _options(info))
+    return {node.address: partial(connect, [node.address]) for node in sorted(info.nodes, key=lambda node: node.role == _LEADER)}
 
-    def connect(address: str) -> psycopg.Connection[Any]:
-        host, _, port = address.rpartition(":")
-        return psycopg.connect(host=host, port=port, autocommit=True, **common)
 
-    return {node.address: partial(connect, node.address) for node in info.nodes}
+def leader_connection(metadata_uri: str, database: str) -> psycopg.Connection[Any]:
+    """A connection to the node that leads a database.
+
+    Raises:
+        EnvironmentFault: none leads now, or it cannot be reached. UsageError, ConfigError: as `node_connections`.
+    """
+    info = _info(metadata_uri, database)
+    try:
+        return _connect({**_options(info), "target_session_attrs": "read-write"}, [node.address for node in info.nodes])
+    except psycopg.Error as error:
+        raise EnvironmentFault(f"no node that leads database {database!r} can be reached: {str(error).strip()}") from error
+
+
+def _options(info: DatabaseInfo) -> dict[str, Any]:
+    login = _login_options(os.environ) | (_tls_options(os.environ) if info.has_tls else {})
+    return {"dbname": info.name, "connect_timeout": CONNECT_TIMEOUT_S, "application_name": "triplicate-spark", **login}
+
+
+def _connect(options: Mapping[str, Any], addresses: Sequence[str]) -> psycopg.Connection[Any]:
+    hosts, ports = zip(*(address.rpartition(":")[::2] for address in addresses), strict=True) if addresses else ((), ())
+    return psycopg.connect(host=",".join(hosts), port=",".join(ports), autocommit=True, **options)
+
+
+def result_columns(metadata_uri: str, database: str, query: str) -> list[tuple[str, tuple[int, int, int]]]:
+    """The columns of a query, read from any node of the database: name, and the oid, precision and scale of the type.
+
+    Raises:
+        ConfigError: the database refuses the query, or a setting of the environment cannot be used. EnvironmentFault: no node answers.
+    """
+    failures: list[str] = []
+    refused: psycopg.Error | None = None
+    for address, connect in node_connections(metadata_uri, database).items():
+        try:
+            with connect() as connection:
+                described = connection.execute(f"SELECT * FROM ({query}) q LIMIT 0").description or ()
+                return [(each.name, (each.type_code, each.precision or 0, each.scale or 0)) for each in described]
+        except psycopg.OperationalError as error:
+            failures.append(f"{address}: {str(error).strip()}")
+        except psycopg.Error as error:
+            refused = error  # A node that lags may not have the table yet.
+    if refused is not None:
+        raise ConfigError(f"database {database!r} refuses this read: {str(refused).strip()}") from refused
+    raise EnvironmentFault(f"no node of database {database!r} can be asked for columns ({'; '.join(failures) or 'none runs'}): start one")
+
+
+def acknowledged_position(metadata_uri: str, database: str) -> int:
+    """A position of the database's log behind everything that was acknowledged before this call. Raises as `leader_connection`."""
+    with leader_connection(metadata_uri, database) as connection:
+        ((position,),) = connection.execute("SELECT triplicate_position()").fetchall()
+        return int(position)
+
+
+def is_table(connection: psycopg.Connection[Any], table: str) -> bool:
+    """Whether there is a table of this name, and not a view."""
+    found = connection.execute("SELECT 1 FROM pragma_table_list(%s) WHERE schema = 'main' AND type = 'table'", (table,))
+    return bool(found.fetchall())
 
 
 def _login_options(environment: Mapping[str, str]) -> dict[str, Any]:

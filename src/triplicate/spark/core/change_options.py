@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from triplicate.errors import ConfigError
-from triplicate.spark.core.given_options import EARLIEST, EPOCH, LATEST, Options
+from triplicate.spark.core.given_options import EARLIEST, LATEST, Options
 
 SNAPSHOT = "snapshot"
 """The starting version of a feed that begins with the table's content."""
@@ -15,7 +15,6 @@ FAIL, DELIVER = "fail", "deliver"
 """The handling of table changes that ordinary rows of the feed cannot express."""
 DECLARED, TEXT = "declared", "text"
 """The types of dates, times and numerics: Spark's, or strings as in earlier releases."""
-_LAST_TIME = dt.datetime.max.replace(microsecond=0, tzinfo=dt.UTC)
 
 CHANGES_OPTIONS = (
     "metadataServiceUri",
@@ -69,7 +68,7 @@ def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> Cha
     elif starting is not None:
         starting = options.integer("startingVersion", None)
     ending = options.integer("endingVersion", None)
-    since, until = _time(options, "startingTimestamp"), _time(options, "endingTimestamp")
+    since, until = options.time_text("startingTimestamp"), options.time_text("endingTimestamp")
     for name, value in (("endingVersion", ending), ("endingTimestamp", until)):
         if streaming and value is not None:
             raise ConfigError(f"triplicate-changes: option {name!r} is for batch reads; a stream has no end")
@@ -100,21 +99,3 @@ def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> Cha
         ending_time=until,
         max_bytes_per_trigger=bytes_limit,
     )
-
-
-def _time(options: Options, name: str) -> dt.datetime | None:
-    """A time in ISO 8601, in UTC where it has no offset, or in milliseconds since the epoch. A source in Python does not know the zone of
-    Spark's session."""
-    text = options.text(name)
-    if text is None:
-        return None
-    try:
-        if text.lstrip("-").isdecimal():
-            return EPOCH + dt.timedelta(milliseconds=int(text))
-        time = dt.datetime.fromisoformat(text)
-    except (ValueError, OverflowError):
-        raise ConfigError(
-            f"triplicate-changes: option {name!r} is a time as 2026-11-01 10:00:00 (UTC), 2026-11-01T10:00:00+02:00, or milliseconds since "
-            f"the epoch, not {text!r}"
-        ) from None
-    return min(time if time.tzinfo else time.replace(tzinfo=dt.UTC), _LAST_TIME)

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from triplicate.errors import ConfigError
 from triplicate.spark.core.table_options import CLIENT, NO_OPTIONS, NO_TABLES, is_created
@@ -24,6 +24,7 @@ ANY_LOG = ""
 """Stands for all logs where each could have a time of its own."""
 TIME_LIMIT_MS = 253_402_300_800_000
 """The year 10000, in ms since the epoch."""
+_LAST_TIME = datetime.max.replace(microsecond=0, tzinfo=UTC)
 
 _DURATION = re.compile(r"([0-9]{1,15}) *(us|ms|s|m|min|h|d|)", re.ASCII)
 _UNITS_S = {"us": 1e-6, "": 1e-3, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -193,6 +194,23 @@ class Options:
         if number is not None and number >= TIME_LIMIT_MS:
             raise ConfigError(f"{self._source}: option {name!r} is a time in ms since 1970, before the year 10000, not {number}")
         return None if number is None else StartingPoint(None, {}, {ANY_LOG: number})
+
+    def time_text(self, name: str) -> datetime | None:
+        """A time in ISO 8601, in UTC where it has no offset, or in ms since the epoch. A source in Python does not know the zone of Spark's
+        session."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            if text.lstrip("-").isdecimal():
+                return EPOCH + timedelta(milliseconds=int(text))
+            time = datetime.fromisoformat(text)
+        except (ValueError, OverflowError):
+            raise ConfigError(
+                f"{self._source}: option {name!r} is a time as 2026-11-01 10:00:00 (UTC), 2026-11-01T10:00:00+02:00, or milliseconds since "
+                f"the epoch, not {text!r}"
+            ) from None
+        return min(time if time.tzinfo else time.replace(tzinfo=UTC), _LAST_TIME)
 
     def _numbers(self, name: str, value: str, logs: Sequence[str], forms: str, limit: int) -> dict[str, int]:
         try:

@@ -28,7 +28,7 @@ _PROVIDER = "provider"
 _QUERYS_OWN = ("txnappid", "txnversion", "ledgerpassword")
 
 NO_TABLES = (
-    "there are no tables of a change feed, since Spark passes their options only when they are created. Write CREATE TEMPORARY VIEW t "
+    "there are no tables of this source, since Spark passes their options only when they are created. Write CREATE TEMPORARY VIEW t "
     "USING {source} OPTIONS (…), or name the options in .option(…) of a DataFrame's reader"
 )
 NO_OPTIONS = (

@@ -150,6 +150,13 @@ def _staged(write: WriteOptions, messages: Sequence[WriterCommitMessage | None])
     return found
 
 
+def query_and_batch() -> tuple[str, int]:
+    """The streaming query of this task, and the number of its batch; '' and 0 where they are not known."""
+    context = TaskContext.get()
+    query, batch = (None, None) if context is None else (context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH))
+    return query or "", int(batch or 0)
+
+
 @plain_errors("write", "commit", "abort")
 class BatchPublisher(DataSourceArrowWriter):
     """The write of a batch job. With `txnAppId` and `txnVersion`, a second run of the same version adds nothing."""
@@ -177,9 +184,7 @@ class StreamPublisher(DataSourceStreamArrowWriter):
         self._options = write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        context = TaskContext.get()
-        query = (context.getLocalProperty(_QUERY) if context is not None else None) or ""
-        batch = int((context.getLocalProperty(_BATCH) if context is not None else None) or 0)
+        query, batch = query_and_batch()
         application = self._options.application or query
         if not application:
             raise ConfigError("triplicate: the query's id is not known to the task; name the writer with option 'txnAppId'")

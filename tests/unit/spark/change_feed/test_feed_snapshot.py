@@ -305,7 +305,7 @@ class Node:
 
 def at_position(monkeypatch: pytest.MonkeyPatch, first: str = "", **nodes: Node) -> str:
     monkeypatch.setattr(database_tables, "node_connections", lambda *_: {name: lambda node=node: node for name, node in nodes.items()})
-    with table_content.past_connection("memory:", "shop", 7, first) as (address, _):
+    with table_content.past_connection("memory:", "shop", "position 7", first) as (address, _):
         return address
 
 
@@ -318,7 +318,7 @@ def test_the_node_that_has_the_copy_is_asked_first(monkeypatch: pytest.MonkeyPat
 
 def test_a_node_that_cannot_give_the_past_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     assert at_position(monkeypatch, a=Node("53400"), b=Node("55000"), c=Node()) == "c"
-    with pytest.raises(OffsetTruncated, match=r"position 7 cannot be read any more \(a: refused; b: refused\): begin with a new"):
+    with pytest.raises(OffsetTruncated, match=r"position 7 cannot be read any more \(refused\): read a later one; a stream"):
         at_position(monkeypatch, a=Node("55000"), b=Node("55000"))
     with pytest.raises(EnvironmentFault, match="no node of database 'shop' has given its content"):
         at_position(monkeypatch, a=Node("55000"), b=Node("0A000"))
@@ -331,7 +331,7 @@ def test_an_error_while_the_content_is_read_names_the_node(monkeypatch: pytest.M
     monkeypatch.setattr(database_tables, "node_connections", lambda *_: {"a:1": lambda: node})
     with (
         pytest.raises(EnvironmentFault, match="node a:1 of database 'shop': no right"),
-        table_content.past_connection("memory:", "shop", 7),
+        table_content.past_connection("memory:", "shop", "position 7"),
     ):
         raise psycopg.OperationalError("no right")
     assert node.closed

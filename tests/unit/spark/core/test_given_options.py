@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from triplicate.errors import ConfigError
 from triplicate.spark.core.change_options import changes_options
+from triplicate.spark.core.database_options import table_read_options, table_write_options
 from triplicate.spark.core.log_options import ledger_read_options, log_read_options, write_options
 
 URI = {"metadataserviceuri": "sqlite:///m.db"}
@@ -50,6 +52,9 @@ def test_changes_start_at_a_word_or_a_version() -> None:
     assert changes_options({**given, "startingversion": "EARLIEST"}).starting_version == "earliest"
     assert changes_options({**given, "startingversion": "7", "endingversion": "9"}).ending_version == 9
 
+
+table_batch_options = partial(table_write_options, streaming=False)
+table_stream_options = partial(table_write_options, streaming=True)
 
 MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
     (log_read_options, {"log": "a"}, "'metadataServiceUri' is missing"),
@@ -95,7 +100,7 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
     (
         changes_options,
         {"provider": "triplicate-changes", "database": "d", "option.database": "d"},
-        "there are no tables of a change feed",
+        "there are no tables of this source",
     ),
     (log_read_options, {}, "CREATE TABLE t USING triplicate OPTIONS"),
     (write_options, {"checkpointlocation": "/c"}, "there are no options"),
@@ -126,6 +131,29 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
         log_read_options,
         {**URI, "subscribe": "a,b", "startingoffsetsbytimestamp": '{"a": 3, "b": 5}', "endingtimestamp": "4"},
         "log 'b' would be read from the time 5 to 4",
+    ),
+    (table_read_options, {**URI, "database": "d"}, "give 'table' or 'query'$"),
+    (table_read_options, {**URI, "database": "d", "table": "t", "query": "select 1"}, "give 'table' or 'query', not both"),
+    (table_read_options, {**URI, "database": "d", "query": "select 1", "columns": "a"}, "a query names its columns itself"),
+    (
+        table_read_options,
+        {**URI, "database": "d", "query": "q", "partitioncolumn": "a"},
+        "'partitionColumn' and 'numPartitions' go together",
+    ),
+    (table_read_options, {**URI, "database": "d", "table": "t", "partitioncolumn": "a", "numpartitions": "2"}, "go together, for a query"),
+    (
+        table_read_options,
+        {**URI, "database": "d", "table": "t", "versionasof": "1", "timestampasof": "5"},
+        "'versionAsOf' or 'timestampAsOf'",
+    ),
+    (table_read_options, {**URI, "database": "d", "table": "t", "timestampasof": "noon"}, "option 'timestampAsOf' is a time as"),
+    (table_read_options, {**URI, "database": "d", "table": "t", "action": "upsert"}, "unknown option 'action'"),
+    (table_stream_options, {**URI, "database": "d", "table": "t", "txnversion": "1"}, "a stream has the numbers of its batches"),
+    (table_batch_options, {**URI, "database": "d", "table": "t", "txnversion": "1"}, "'txnAppId' and 'txnVersion' go together"),
+    (
+        table_batch_options,
+        {**URI, "database": "d", "table": "t", "action": "merge"},
+        "is insert or upsert or delete or changes, not 'merge'",
     ),
 ]
 

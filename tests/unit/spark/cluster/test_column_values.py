@@ -1,4 +1,4 @@
-"""Columns of a change feed in the declared types of the table."""
+"""Columns of tables in their declared types, from the log and from pages of a table's content."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tests.unit.spark.feed_stand import Shop, Stream, own_columns, shop, struct_of
 from triplicate.errors import ConfigError, SchemaChanged
-from triplicate.spark.change_feed import column_values
-from triplicate.spark.change_feed.column_values import column_of, spark_type
+from triplicate.spark.cluster import column_values
+from triplicate.spark.cluster.column_values import column_of, columns_of_page, spark_type, type_of_result
 
 naive = dt.datetime.fromisoformat
 UTC = pa.timestamp("us", tz="UTC")
@@ -207,3 +207,57 @@ def test_a_stream_without_such_columns_goes_on(db: Shop) -> None:
     stream.checkpoint = {"logs": {"shop-log": 1}, "named": 1, "schema": 1, "table": "t", "v": 2}
     assert [row["id"] for row in stream.trigger()] == [1]
     assert stream.checkpoint["types"] == "declared"
+
+
+PAGES: list[tuple[pa.DataType, bytes, list[Any]]] = [
+    (pa.int64(), b"1\nNULL\n-9223372036854775808", [1, None, -(2**63)]),
+    (pa.string(), b"''\nNULL\n'NULL'\n'it''s, a\r\n\"line\"'", ["", None, "NULL", 'it\'s, a\r\n"line"']),
+    (pa.string(), b"5\n1.5", ["5", "1.5"]),
+    (pa.float64(), b"1.5\n-0.1\n1.0e+300\n9.0e+999\n3", [1.5, -0.1, 1e300, float("inf"), 3.0]),
+    (pa.bool_(), b"0\n1\nNULL", [False, True, None]),
+    (pa.decimal128(10, 2), b"10.5\n-3\nNULL\n0.01", [Decimal("10.50"), Decimal("-3.00"), None, Decimal("0.01")]),
+    (pa.date32(), b"'2026-01-31'\nNULL", [dt.date(2026, 1, 31), None]),
+    (NTZ, b"'2026-01-31 04:05:06.5'\n'2026-01-31 04:05:06'", [naive("2026-01-31 04:05:06.5"), naive("2026-01-31 04:05:06")]),
+    (UTC, b"'2026-01-31 04:05:06.5+00:00'", [dt.datetime(2026, 1, 31, 4, 5, 6, 500_000, dt.UTC)]),
+    (pa.int32(), b"7", [7]),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "expected"), PAGES)
+def test_a_page_is_read_as_a_whole(kind: pa.DataType, text: bytes, expected: list[Any]) -> None:
+    (column,) = columns_of_page(pa.schema([("c", kind)]), len(expected), text)
+    assert column.type == kind
+    assert column.to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (pa.int64(), b"1.5"),
+        (pa.int64(), b"'1 x'"),
+        (pa.int32(), b"5000000000"),
+        (pa.bool_(), b"2"),
+        (pa.string(), b"X'41'"),
+        (pa.string(), b"'a'\nX'41'"),
+        (pa.string(), b"'a,X''b'"),
+        (pa.decimal128(5, 2), b"0.001"),
+        (pa.date32(), b"'noon'"),
+        (NTZ, b"'infinity'"),
+    ],
+)
+def test_a_value_without_the_stored_form_of_its_type_is_left_to_the_slower_way(kind: pa.DataType, text: bytes) -> None:
+    with pytest.raises((ValueError, TypeError, ArithmeticError)):
+        columns_of_page(pa.schema([("c", kind)]), text.count(b"\n") + 1, text)
+
+
+def test_a_page_with_another_number_of_lines_is_left_to_the_slower_way() -> None:
+    with pytest.raises(ValueError, match="the page has 2 lines, of 3 rows"):
+        columns_of_page(pa.schema([("c", pa.int64())]), 3, b"1\n2")
+
+
+def test_results_have_the_types_of_their_oids() -> None:
+    assert [type_of_result(oid, 0, 0) for oid in (16, 17, 20, 23, 701, 1082, 1114, 1184, 25, 2950, 1700)] == [
+        "BOOLEAN", "BINARY", "LONG", "LONG", "DOUBLE", "DATE", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "STRING", "STRING", "STRING",
+    ]  # fmt: skip
+    assert type_of_result(1700, 10, 2) == "DECIMAL(10,2)"
+    assert type_of_result(1700, 39, 2) == "STRING"
