@@ -14,10 +14,12 @@ from triplicate.spark import session
 
 @dataclass(frozen=True)
 class Job:
-    """A stream from one log into another until the source's present end, on the cluster at `master`.
+    """A stream from one log into others, or from one table into another, until the source's present end, on the cluster at `master`.
 
     Args:
-        batch_records: records per batch; few, so that there is time to kill a process.
+        target: with `routed` the begin of the names of three logs. batch_records: records, or transactions, of a batch; few, so that there
+            is time to kill a process.
+        database: where `source` and `target` are tables; empty: they are logs.
     """
 
     master: str
@@ -27,6 +29,8 @@ class Job:
     folder: str
     batch_records: int
     speculation: bool
+    routed: bool = False
+    database: str = ""
 
     def command(self) -> list[str]:
         return [sys.executable, __file__, json.dumps(asdict(self))]
@@ -54,10 +58,21 @@ def settings(job: Job) -> dict[str, str]:
 
 
 def run(spark: SparkSession, job: Job) -> None:
-    options = {"metadataServiceUri": job.uri, "log": job.source, "startingOffsets": "earliest"}
-    reader = spark.readStream.format("triplicate").options(**options)
-    stream = reader.option("maxOffsetsPerTrigger", str(job.batch_records)).option("recordsPerPartition", "5").load().select("value")
-    writer = stream.writeStream.format("triplicate").option("metadataServiceUri", job.uri).option("log", job.target)
+    at = {"metadataServiceUri": job.uri}
+    if job.database:
+        at["database"] = job.database
+        feed = spark.readStream.format("triplicate-changes").options(**at, table=job.source, startingVersion="snapshot")
+        # Tasks have rows of several transactions, in the order of the feed.
+        stream = feed.option("maxVersionsPerTrigger", str(job.batch_records)).load()
+        writer = stream.writeStream.format("triplicate-table").options(**at, table=job.target, action="changes")
+    else:
+        reader = spark.readStream.format("triplicate").options(**at, log=job.source, startingOffsets="earliest")
+        stream = reader.option("maxOffsetsPerTrigger", str(job.batch_records)).option("recordsPerPartition", "5").load().select("value")
+        if job.routed:
+            stream = stream.selectExpr("value", f"concat('{job.target}-', cast(string(value) AS bigint) % 3) AS log")
+            writer = stream.writeStream.format("triplicate").options(**at)
+        else:
+            writer = stream.writeStream.format("triplicate").options(**at, log=job.target)
     checkpoint = str(Path(job.folder) / "checkpoint")
     writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
 

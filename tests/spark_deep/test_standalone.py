@@ -14,8 +14,10 @@ import psutil
 import pytest
 
 from tests.spark.conftest import Bench
+from tests.spark.databases import Shop, connected
 from tests.spark_deep.cluster_job import Job
 from tests.spark_deep.standalone import EXECUTOR, PYTHON_WORKER, Standalone, standalone
+from triplicate.sql import create_database
 
 RECORDS = 200
 RUNS_LIMIT = 6
@@ -55,26 +57,65 @@ def run_to_the_end(job: Job, victims: Iterator[list[psutil.Process]]) -> tuple[i
     raise AssertionError(f"the job failed {RUNS_LIMIT} times")
 
 
+def victims(workers: Standalone, chances: random.Random) -> Iterator[list[psutil.Process]]:
+    """Every third turn a Python worker, or every twelfth an executor."""
+    turn = 0
+    while turn < 40:
+        found = workers.victims(EXECUTOR if turn % 12 == 11 else PYTHON_WORKER)
+        yield [chances.choice(found)] if found and turn % 3 == 2 else []
+        # The start of the job, without such a process, does not count.
+        turn += bool(found)
+
+
 @pytest.mark.parametrize("speculation", [False, True], ids=["plain", "speculation"])
 def test_a_stream_on_two_workers_is_exactly_once_after_any_kill(bench: Bench, workers: Standalone, place: Path, speculation: bool) -> None:
     source, target = bench.new_log(), bench.new_log()
     bench.write(source, range(RECORDS))
     folder = place / f"cluster-{speculation}"
     job = Job(workers.url, bench.uri, source, target, str(folder), 20, speculation)
-    chances = random.Random(speculation)
-
-    def victims() -> Iterator[list[psutil.Process]]:
-        turn = 0
-        while turn < 40:
-            found = workers.victims(EXECUTOR if turn % 12 == 11 else PYTHON_WORKER)
-            yield [chances.choice(found)] if found and turn % 3 == 2 else []
-            # The start of the job, without such a process, does not count.
-            turn += bool(found)
-
-    runs, kills = run_to_the_end(job, victims())
+    runs, kills = run_to_the_end(job, victims(workers, random.Random(speculation)))
     assert bench.values(target) == list(range(RECORDS))
     print(f"{runs} runs, {kills} processes killed")
     assert kills >= 3
+
+
+def test_rows_that_are_routed_are_exactly_once_in_each_log_after_any_kill(bench: Bench, workers: Standalone, place: Path) -> None:
+    source = bench.new_log()
+    bench.write(source, range(RECORDS))
+    for number in range(3):
+        bench.create_log(f"{source}-{number}")
+    job = Job(workers.url, bench.uri, source, source, str(place / "routed"), 20, False, routed=True)
+    _, kills = run_to_the_end(job, victims(workers, random.Random(2)))
+    for number in range(3):
+        assert bench.values(f"{source}-{number}") == list(range(number, RECORDS, 3))
+    assert kills >= 3
+
+
+def test_a_table_that_follows_another_equals_it_after_any_kill(bench: Bench, workers: Standalone, place: Path) -> None:
+    """First by its content, then by its changes: inserts, updates, deletes and changed keys."""
+    bench.run(lambda client: create_database(client, "followed"))
+    chances = random.Random(3)
+    job = Job(workers.url, bench.uri, "source", "target", str(place / "followed"), 8, False, database="followed")
+    with connected(bench, "followed") as connection:
+        shop = Shop(bench, "followed", connection)
+        for name in ("source", "target"):
+            shop.execute(f"CREATE TABLE {name} (id BIGINT PRIMARY KEY, v TEXT, n INT)")
+        shop.execute("INSERT INTO source SELECT value, 'v' || value, 0 FROM generate_series(1, 500) g(value)")
+        kills = 0
+        for _ in range(2):
+            kills += run_to_the_end(job, victims(workers, chances))[1]
+            rows = [connection.execute(f"SELECT * FROM {name} ORDER BY id").fetchall() for name in ("source", "target")]
+            assert rows[0] == rows[1]
+            for _ in range(60):
+                low = chances.randrange(1, 600)
+                shop.execute(
+                    f"UPDATE source SET n = n + 1 WHERE id BETWEEN {low} AND {low + 20}",
+                    f"DELETE FROM source WHERE id = {low}",
+                    f"INSERT INTO source VALUES ({low}, 'again', 7)",
+                    f"UPDATE source SET id = id + 1000 WHERE id = {low + 5}",
+                )
+                shop.execute(f"DELETE FROM source WHERE id = {low + 1005}")
+        assert kills >= 3
 
 
 def test_a_driver_that_resumes_beside_its_successor_duplicates_nothing(bench: Bench, workers: Standalone, place: Path) -> None:
