@@ -21,6 +21,7 @@ from triplicate.blocking import BackgroundLoop
 from triplicate.log import LogSettings
 from triplicate.spark.cluster import access, database_tables
 from triplicate.spark.cluster.access import LogAccess
+from triplicate.spark.cluster.table_content import quoted
 from triplicate.spark.core.given_options import ClientOptions
 from triplicate.spark.tables.table_source import TableDataSource
 
@@ -47,7 +48,7 @@ class TableStand:
         found = self.rows(
             "select type, name from sqlite_schema where type in ('view', 'table') and name not like 'triplicate%' order by 1 desc"
         )
-        self.must(*(f'drop {kind} "{name}"' for kind, name in found if not name.startswith("sqlite_")))
+        self.must(*(f"drop {kind} {quoted(name)}" for kind, name in found if not name.startswith("sqlite_")))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(query).fetchall()

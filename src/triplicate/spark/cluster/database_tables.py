@@ -137,7 +137,7 @@ def result_columns(metadata_uri: str, database: str, query: str) -> list[tuple[s
     for address, connect in node_connections(metadata_uri, database).items():
         try:
             with connect() as connection:
-                described = connection.execute(f"SELECT * FROM ({query}) q LIMIT 0").description or ()
+                described = connection.execute(f"SELECT * FROM {subquery(query)} LIMIT 0").description or ()
                 return [(each.name, (each.type_code, each.precision or 0, each.scale or 0)) for each in described]
         except psycopg.OperationalError as error:
             failures.append(f"{address}: {str(error).strip()}")
@@ -146,6 +146,11 @@ def result_columns(metadata_uri: str, database: str, query: str) -> list[tuple[s
     if refused is not None:
         raise ConfigError(f"database {database!r} refuses this read: {str(refused).strip()}") from refused
     raise EnvironmentFault(f"no node of database {database!r} can be asked for columns ({'; '.join(failures) or 'none runs'}): start one")
+
+
+def subquery(query: str) -> str:
+    """A query in FROM. It may end in a comment."""
+    return f"({query}\n) q"
 
 
 def acknowledged_position(metadata_uri: str, database: str) -> int:

@@ -66,7 +66,7 @@ class ContentPart:
         line = " || ',' || ".join(f"quote({quoted(name)})" for name in names)
         place, where = self.rowid, self._bounds()
         lines = f"SELECT {place} AS place, {line} AS line FROM {quoted(self.table)} WHERE {where} ORDER BY {place} LIMIT {rows}"
-        return f"SELECT count(*), max(place), string_agg(line, %s) FROM ({lines}) page"
+        return f"SELECT count(*), max(place), string_agg(line, %s) FROM ({lines.replace('%', '%%')}) page"
 
     def _bounds(self) -> str:
         bounds = ((">=", self.low), ("<", self.high))

@@ -10,7 +10,21 @@ from triplicate.spark.core.database_options import CHANGES, DELETE, INSERT, TABL
 CHANGE_TYPE = "_change_type"
 _OF_A_FEED = (CHANGE_TYPE, "_commit_version", "_commit_timestamp", "_seq", "_rowid", "_schema_change")
 _BYTEA, _TIMESTAMP, _TIMESTAMPTZ = 17, 1114, 1184
-_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "date", "string", "binary", "timestamp", "timestamp_ntz")
+_TAKEN = (
+    "void",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "boolean",
+    "date",
+    "string",
+    "binary",
+    "timestamp",
+    "timestamp_ntz",
+)
 _WORDS = {_BYTEA: "bytea", _TIMESTAMP: "timestamp", _TIMESTAMPTZ: "timestamptz"}
 _ONLY = {"binary": _BYTEA, "timestamp": _TIMESTAMPTZ, "timestamp_ntz": _TIMESTAMP}
 """The types of columns that go into one type of the database. As texts they would be taken for other values of another type."""
@@ -55,9 +69,9 @@ def written_columns(
 
 def _check_type(name: str, kind: str, oid: int) -> None:
     plain = "string" if kind.startswith(("string", "char(", "varchar(")) else kind
-    if plain not in _NUMBERS and not plain.startswith(("decimal(", "time(")):
+    if plain not in _TAKEN and not plain.startswith(("decimal(", "time(")):
         raise ConfigError(f"{TABLES}: column {name!r} is {kind}, which no column of a table takes: write to_json({name}), or its parts")
     if plain in _ONLY and oid != _ONLY[plain]:
         raise ConfigError(f"{TABLES}: column {name!r} is {kind}, which goes into a column of type {_WORDS[_ONLY[plain]]} only: cast it")
-    if oid == _BYTEA and plain != "binary":
+    if oid == _BYTEA and plain not in ("binary", "void"):
         raise ConfigError(f"{TABLES}: column {name!r} is {kind}, and its column is bytea: cast it to binary")

@@ -77,6 +77,6 @@ def _as_text(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return pa.array([None if value is None else "\\x" + value.hex() for value in column.to_pylist()], pa.string())
-    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
+    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
         return column.cast(pa.string())
     return column

@@ -76,6 +76,11 @@ class TableReader(DataSourceReader):
         self._read = read
         self._asked = schema
 
+    @property
+    def _source(self) -> str:
+        """The query or table in FROM."""
+        return database_tables.subquery(self._read.query) if self._read.query else quoted(self._read.table)
+
     def partitions(self) -> Sequence[InputPartition]:
         read = self._read
         point = read.point
@@ -85,8 +90,7 @@ class TableReader(DataSourceReader):
         with table_content.past_connection(read.metadata_uri, read.database, point) as (node, connection):
             ((shown,),) = connection.execute("SHOW triplicate.as_of").fetchall()
             position = int(str(shown).removeprefix("position "))
-            source = f"({read.query})" if read.query else quoted(read.table)
-            known = [each.name for each in connection.execute(f"SELECT * FROM {source} q LIMIT 0").description or ()]
+            known = [each.name for each in connection.execute(f"SELECT * FROM {self._source} LIMIT 0").description or ()]
             _check_names([name for name in self._asked.names if fold(name) not in map(fold, known)], known)
             if read.query:
                 return self._query_parts(connection, node, position)
@@ -103,7 +107,7 @@ class TableReader(DataSourceReader):
         if not read.partition_column:
             return [QueryPart(node, position, 0, "")]
         column = quoted(read.partition_column)
-        ((low, high),) = connection.execute(f"SELECT min({column}), max({column}) FROM ({read.query}) q").fetchall()
+        ((low, high),) = connection.execute(f"SELECT min({column}), max({column}) FROM {self._source}").fetchall()
         if low is None:
             return [QueryPart(node, position, 0, "")]
         if not isinstance(low, int) or not isinstance(high, int) or isinstance(low, bool):
@@ -171,8 +175,7 @@ class TableReader(DataSourceReader):
     def _query(self, part: QueryPart, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         read = self._read
         values = ", ".join(f"quote({quoted(name)})" for name in self._asked.names) or "1"
-        source = f"({read.query})" if read.query else quoted(read.table)
-        statement = f"SELECT {values} FROM {source} q{f' WHERE {part.where}' if part.where else ''}"
+        statement = f"SELECT {values} FROM {self._source}{f' WHERE {part.where}' if part.where else ''}"
         point = f"position {part.position}"
         with (
             table_content.past_connection(read.metadata_uri, read.database, point, part.node) as (_, connection),

@@ -156,6 +156,16 @@ def test_a_query_is_cut_by_a_column_of_integers(stand: TableStand) -> None:
         stand.read(query="select id, v from t", partitionColumn="v", numPartitions="4")
 
 
+def test_names_and_queries_may_hold_any_character(stand: TableStand) -> None:
+    stand.must(
+        """create table "50% ""of"" it's"("100%s" int primary key, "a,b" text)""", """insert into "50% ""of"" it's" values (1, '%')"""
+    )
+    expected = [{"100%s": 1, "a,b": "%"}]
+    schema = StructType([StructField("100%s", LongType()), StructField("a,b", StringType())])
+    assert stand.read(schema, table='50% "of" it\'s') == expected
+    assert stand.read(schema, query='select * from "50% ""of"" it\'s" where "a,b" like \'%\' -- all;') == expected
+
+
 def test_what_cannot_be_read_is_named(stand: TableStand) -> None:
     stand.must("create table t(id integer primary key, v text)", "insert into t values (1, 'x')")
     with pytest.raises(ConfigError, match="refuses this read: no such table: nope"):

@@ -153,6 +153,8 @@ def test_what_cannot_succeed_is_refused_before_a_task_runs(stand: TableStand, mo
         stand.write(one, table="nokey", action="delete")
     with pytest.raises(ConfigError, match=r"column 'v' is array<bigint>, which no column of a table takes: write to_json\(v\)"):
         stand.write(rows((1, [1]), kinds=(pa.int64(), pa.list_(pa.int64()))), table="t")
+    stand.write(rows((41, None), kinds=(pa.int64(), pa.null())), table="t")
+    assert stand.rows("select v from t where id = 41") == [(None,)]
     with pytest.raises(ConfigError, match="column 'v' is binary, which goes into a column of type bytea only"):
         stand.write(rows((1, b"x"), kinds=(pa.int64(), pa.binary())), table="t")
     with pytest.raises(ConfigError, match="goes with action 'insert' only"):
