@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
@@ -31,12 +32,12 @@ from triplicate.log import (
     StagingOrigin,
     decode_header,
 )
-from triplicate.runtime import map_bounded, sleep
+from triplicate.runtime import deadline_after, map_bounded, sleep, timeout_at
 from triplicate.spark.cluster import connections
 from triplicate.spark.cluster.arrow import EntryRange
 from triplicate.spark.cluster.progress import DataLoss, LogState
 from triplicate.spark.core.given_options import ClientOptions
-from triplicate.spark.core.offsets import Span, limited_by_bytes
+from triplicate.spark.core.offsets import LogPosition, Span, limited_by_bytes
 
 Decided = TypeVar("Decided")
 
@@ -51,6 +52,15 @@ BEHIND_PAUSE_S = 0.1
 OPEN_LEDGERS = 32
 READ_BYTES = 2 * 1024 * 1024
 """Approximate size of one read of ledger entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """The records of a log from a position on: from `first` to `end`, and the age of the first one's entry in seconds; 0 without any."""
+
+    first: int
+    end: int
+    age_s: float
 
 
 @contextmanager
@@ -204,6 +214,38 @@ class LogAccess:
         """The state of a log, unless it belongs to a database, a key-value store or a pipeline."""
         head = await self._logs.head(log)
         return await self._state(log, head) if head.purpose == USER else None
+
+    def unread(self, positions: Mapping[str, LogPosition], limit_s: float) -> dict[str, Unread]:
+        """What is unread in each log, without those that do not exist, or are others than those of the positions.
+
+        Raises:
+            TimeoutError: that takes longer than `limit_s`. Errors of reading a ledger.
+        """
+
+        async def ask(item: tuple[str, LogPosition]) -> Unread | None:
+            with suppress(NoSuchLog):
+                return await self._unread(*item)
+            return None
+
+        async def ask_all() -> list[Unread | None]:
+            async with timeout_at(deadline_after(self._logs.client.host.clock, limit_s)):
+                return await map_bounded(ask, list(positions.items()), most=STATES_AT_ONCE, name="unread")
+
+        return {log: found for log, found in zip(positions, self._loop.call(ask_all()), strict=True) if found is not None}
+
+    async def _unread(self, log: str, position: LogPosition) -> Unread | None:
+        state = await self._state(log)
+        if position.log_id not in (None, state.log_id):
+            return None
+        begin = max(position.offset, state.first)
+        if begin >= state.end:
+            return Unread(begin, state.end, 0.0)
+        for part in await self._logs.plan(log, begin, state.end, state.end - begin, skip_lost=True):
+            async with self._logs.read_range(part) as reader:
+                async for entry in reader:
+                    age_us = self._logs.client.host.clock.wall_us() - entry.view.header.wall_time_us
+                    return Unread(begin, state.end, max(0, age_us) / 1_000_000)
+        return Unread(begin, state.end, 0.0)  # All of them are lost.
 
     def decide_synced(
         self,

@@ -17,6 +17,7 @@ from triplicate.errors import FormatError
 
 VERSION = 2
 _VERSION_WITHOUT_IDS = 1
+KNOWN_VERSIONS = (_VERSION_WITHOUT_IDS, VERSION)
 
 StreamOffset = dict[str, Any]
 
@@ -80,7 +81,7 @@ def decode_positions(offset: Mapping[str, Any]) -> LogPositions:
     version = offset.get("v")
     logs, left, begun = offset.get("logs"), offset.get("left", {}), offset.get("begun", {})
     ids = offset.get("ids") if version == VERSION else {}
-    known = version in (VERSION, _VERSION_WITHOUT_IDS)
+    known = version in KNOWN_VERSIONS
     if not (known and _holds(logs, int) and _holds(left, int) and _holds(begun, int) and _holds(ids, str)):
         raise FormatError(
             f"the checkpoint holds an offset that this release cannot read: {dict(offset)!r}; "
