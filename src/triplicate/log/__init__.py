@@ -41,6 +41,7 @@ from triplicate.log.upkeep.log_snapshots import LogSnapshots
 from triplicate.log.upkeep.repair import Examination, LostLedger
 from triplicate.log.upkeep.rewriter import RewriteResult, maintain
 from triplicate.log.upkeep.snapshot_ledgers import SnapshotReader, SnapshotWriter
+from triplicate.log.watched_position import WatchedPosition, stream_owner
 from triplicate.log.writing.log_producer import Appended, LogProducer
 from triplicate.log.writing.log_writer import LogWriter
 
@@ -105,6 +106,7 @@ __all__ = [
     "StagingOrigin",
     "StagingWriter",
     "TransactionId",
+    "WatchedPosition",
     "add_key",
     "can_be_taken_over",
     "check_key_id",
@@ -115,5 +117,6 @@ __all__ = [
     "raise_all_copies",
     "read_keys",
     "sources",
+    "stream_owner",
     "truncation_offset",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.spark.core.test_stream_lag import offset, progress
+from tests.unit.spark.progress_rig import offset, progress
 from tests.unit.spark.stand import LOG, Stand, stand
 from triplicate.errors import ArgumentError, ConnectionLost
 from triplicate.log import LogSettings

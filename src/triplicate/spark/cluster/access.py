@@ -105,6 +105,14 @@ class LogAccess:
         self._logs = logs
         self._blocking = BlockingLogs(loop, logs)
 
+    def run(self, work: Callable[[Logs], Coroutine[Any, Any, None]]) -> None:
+        """Run a coroutine function on the client's loop, and wait for its end."""
+        self._loop.call(work(self._logs))
+
+    def post(self, work: Callable[[Logs], Coroutine[Any, Any, None]]) -> None:
+        """Run a coroutine function on the client's loop in the background. Its errors are dropped."""
+        self._loop.post(work(self._logs))
+
     def bounds(self, log: str) -> tuple[int, int]:
         """First offset that may be read, and the offset after the last.
 

@@ -14,6 +14,7 @@ from triplicate.spark.core.given_options import EARLIEST, LATEST, LOGS, Access, 
 RECORDS_PER_PARTITION = 250_000
 TARGET_LEDGER_BYTES = 16 * 1024 * 1024
 MAX_TRIGGER_DELAY_S = 900.0
+CONSUMER_NAME_BYTES = 256
 ERROR = "error"
 _EDGES = {"starting": "begins", "ending": "ends"}
 LEDGERS_LIMIT = 10_000
@@ -43,6 +44,7 @@ LOG_OPTIONS = (
     "includeHeaders",
     "includeMetadata",
     "failOnDataLoss",
+    "consumerName",
 )
 LEDGER_OPTIONS = ("metadataServiceUri", "ledgers", "ledgerPassword", "recordsPerPartition")
 WRITE_OPTIONS = ("metadataServiceUri", "log", "ledgerPassword", "keysFile", "txnAppId", "txnVersion", "targetLedgerBytes")
@@ -76,6 +78,8 @@ class LogReadOptions:
     client: ClientOptions = ()
     columns: tuple[str, ...] = ()
     """Empty: all."""
+    consumer: str = ""
+    """The named consumer that gets the positions of a stream; empty: none."""
 
     @property
     def access(self) -> Access:
@@ -189,7 +193,15 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False
         may_begin_at_end=strategy == LATEST,
         client=options.client(),
         columns=_columns(options),
+        consumer=_consumer(options),
     )
+
+
+def _consumer(options: Options) -> str:
+    name = options.text("consumerName") or ""
+    if len(name.encode()) > CONSUMER_NAME_BYTES:
+        raise ConfigError(f"triplicate: option 'consumerName' has more than {CONSUMER_NAME_BYTES} bytes: {name!r}")
+    return name
 
 
 def _columns(options: Options) -> tuple[str, ...]:

@@ -42,6 +42,8 @@ from triplicate.spark.logs.reading import find_start, plan_log_parts, read_log_p
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from triplicate.spark.cluster.watched_positions import WatchedPositions
+
 LOOK_INTERVAL_S = 0.1
 """Minimum time between answers: an idle Spark query requests the latest offset about a hundred times a second."""
 
@@ -74,9 +76,18 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._seen: access.LogStatePoller | None = None
         self._triggered_at = -math.inf
         """When the last batch with records was decided, by the monotonic clock."""
+        self._watched: WatchedPositions | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_seen": None}
+        return {**self.__dict__, "_seen": None, "_watched": None}
+
+    def _note(self, positions: LogPositions) -> None:
+        """Let the named consumer have the positions of a committed batch."""
+        if self._read.consumer:
+            from triplicate.spark.cluster.watched_positions import WatchedPositions
+
+            self._watched = self._watched or WatchedPositions(self._read.access, self._read.consumer)
+            self._watched.note(positions.logs)
 
     def _logs(self) -> AbstractContextManager[access.LogAccess]:
         return access.logs(*self._read.access)
@@ -124,6 +135,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # PySpark 4.1 passes neither, and requests the end before the beginning. Losses between the two ends are then found when the batch
         # is planned.
         stands = decode_positions(start) if start is not None else self._last_end
+        if start is not None:
+            self._note(stands)  # Spark has committed the batch that ends there. It calls `commit` when the next one is planned.
         if self._begins_empty and stands == self._initial:
             self._begins_empty = False
             return encode_positions(stands)
@@ -201,7 +214,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_log_part(self._read, partition, self._schema)
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Does nothing: the log's retention decides how long records are kept, and Spark may never report the last batch."""
+        """For the named consumer only: the log's retention decides how long records are kept."""
+        self._note(decode_positions(end))
 
     def stop(self) -> None:
-        """Does nothing: the client belongs to the process and ends with it."""
+        """Give the named consumer its last position. The client belongs to the process and ends with it."""
+        if self._watched is not None:
+            self._watched.close()

@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from tests.unit.spark.progress_rig import offset, progress
 from triplicate.spark.core.change_offsets import ChangesOffset
-from triplicate.spark.core.offsets import LogPosition, LogPositions, encode_positions
 from triplicate.spark.core.stream_lag import LogLag, lag_of
-
-
-def offset(**logs: tuple[int, str | None]) -> str:
-    return json.dumps(encode_positions(LogPositions({log: LogPosition(*position) for log, position in logs.items()})))
-
-
-def progress(*sources: tuple[str | None, str | None], **fields: Any) -> dict[str, Any]:
-    """As PySpark gives it; each source has its end and its latest offset."""
-    return {
-        "id": "6a19",
-        "runId": "b2a5",
-        "name": None,
-        "batchId": 4,
-        "batchDuration": 679,
-        "processedRowsPerSecond": 7.4,
-        "sources": [{"description": "PythonMicroBatchStream@4e", "endOffset": end, "latestOffset": latest} for end, latest in sources],
-        **fields,
-    }
 
 
 def test_the_lag_is_the_difference_of_the_latest_offset_and_the_end_for_each_log() -> None:
