@@ -1,4 +1,4 @@
-"""The positions of a stream, saved as those of a named consumer, so that the cluster shows them. The stream never waits for that."""
+"""The positions of a stream, saved as those of a named consumer, so that the cluster shows them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from triplicate.spark.cluster import access
 from triplicate.spark.core.given_options import Access
 from triplicate.spark.core.offsets import LogPosition
 
-SAVE_INTERVAL_S = 10.0
+SAVE_INTERVAL_S = 5.0
 """Minimum time between two saves of a log's position."""
 SAVE_LIMIT_S = 30.0
+REST_INTERVAL_S = 2.0
+"""Minimum time between two saves of a stream that has read everything, which waits for them: Spark ends its process without a word."""
+REST_LIMIT_S = 1.0
 LAST_SAVE_LIMIT_S = 5.0
 """Maximum time for which the end of a query waits for its last save."""
-REFUSALS_UNNAMED = 2
-"""A stream that was killed counts as the consumer's user until its session ends. Its successor does not warn of that."""
+REFUSALS_UNNAMED = 4
+"""Spark kills the process of a query that it stops, which counts as the user until its session ends: no warning of that by the next one."""
 SAVES_AT_ONCE = 16
 _logger = logging.getLogger(__name__)
 
@@ -49,7 +52,10 @@ class WatchedPositions:
         self._access = way
         self._consumer = consumer
         self._noted: Mapping[str, LogPosition] = {}
+        self._tried: Mapping[str, LogPosition] = {}
+        """The positions of the last save, even if it failed."""
         self._due_at = 0.0
+        self._rest_due_at = 0.0
         self._warned: set[str] = set()
         # The rest is used on the client's loop only.
         self._client: object = None
@@ -66,6 +72,14 @@ class WatchedPositions:
             self._due_at = now + SAVE_LIMIT_S + SAVE_INTERVAL_S
             with self._warning(), access.logs(*self._access) as logs:
                 logs.post(self._save_and_wait)
+
+    def rest(self) -> None:
+        """Save positions of a stream that has nothing to read, and wait for a limited time."""
+        now = time.monotonic()
+        if now >= self._rest_due_at and self._tried != self._noted:
+            self._rest_due_at, self._due_at = now + REST_INTERVAL_S, now + SAVE_INTERVAL_S
+            with self._warning(), access.logs(*self._access) as logs:
+                logs.run(lambda logs: self._save(logs, REST_LIMIT_S))
 
     def close(self) -> None:
         """Save the last positions, and give the consumer up."""
@@ -108,7 +122,8 @@ class WatchedPositions:
             self._client, self._watched, self._saving = logs.client, {}, asyncio.Lock()
         self._owner = self._owner or stream_owner(logs.store, f"Spark stream, {logs.client.host.name}")
         async with timeout_at(deadline_after(logs.client.host.clock, limit_s)), self._saving:
-            changed = [(logs, *item) for item in self._noted.items() if self._is_changed(*item)]
+            self._tried = self._noted
+            changed = [(logs, *item) for item in self._tried.items() if self._is_changed(*item)]
             await map_bounded(self._save_one, changed, most=SAVES_AT_ONCE, name="positions")
 
     def _is_changed(self, log: str, at: LogPosition) -> bool:

@@ -132,11 +132,18 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
+        if start is not None:
+            self._note(decode_positions(start))  # Spark has committed the batch that ends there. It calls `commit` with the next one.
+        end = self._end_offset(start, limit)
+        if end == start and self._watched is not None:
+            # Spark may end a query that has read everything, and does that by killing this process. A run has ended.
+            self._watched.rest() if self._frozen is None else self._watched.close()
+        return end
+
+    def _end_offset(self, start: Mapping[str, Any] | None, limit: ReadLimit | None) -> dict[str, Any]:
         # PySpark 4.1 passes neither, and requests the end before the beginning. Losses between the two ends are then found when the batch
         # is planned.
         stands = decode_positions(start) if start is not None else self._last_end
-        if start is not None:
-            self._note(stands)  # Spark has committed the batch that ends there. It calls `commit` when the next one is planned.
         if self._begins_empty and stands == self._initial:
             self._begins_empty = False
             return encode_positions(stands)
@@ -218,6 +225,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._note(decode_positions(end))
 
     def stop(self) -> None:
-        """Give the named consumer its last position. The client belongs to the process and ends with it."""
+        """Give the named consumer its last position. PySpark 4.3 kills the process instead. The client ends with it."""
         if self._watched is not None:
             self._watched.close()

@@ -102,6 +102,35 @@ def test_a_stream_saves_what_is_committed_but_not_each_time(cluster: Stand, cloc
     assert listed(cluster) == [("copy", 5, 1, False)]
 
 
+def test_a_stream_that_has_read_everything_saves_before_spark_can_end_it(cluster: Stand, clock: Clock, saves: list[int]) -> None:
+    cluster.write(b"0", b"1")
+    stream = reader()
+    end = batch(stream, stream.initialOffset())
+    assert batch(stream, end) == end
+    assert saves[-1] == 2, "without a wait for the interval, and before the look is answered"
+    before = len(saves)
+    cluster.write(b"2")
+    end = batch(stream, end)
+    for _ in range(3):
+        assert batch(stream, end) == end
+    assert len(saves) == before, "a stream of many small batches does not save after each"
+    clock.now += watched_positions.REST_INTERVAL_S
+    for _ in range(3):
+        assert batch(stream, end) == end
+    assert saves[before:] == [3]
+
+
+def test_a_run_that_ends_saves_and_gives_the_consumer_up(cluster: Stand, clock: Clock, saves: list[int]) -> None:
+    cluster.write(b"0", b"1", b"2")
+    stream = reader(maxOffsetsPerTrigger="2")
+    at, looks = stream.initialOffset(), 0
+    stream.prepareForTriggerAvailableNow()
+    while (end := batch(stream, at)) != at:
+        at, looks = end, looks + 1
+    assert looks == 2
+    assert listed(cluster) == [("copy", 3, 0, False)]
+
+
 def test_with_pyspark_4_1_the_commit_says_where_a_batch_ended(cluster: Stand, clock: Clock, saves: list[int]) -> None:
     cluster.write(b"0", b"1")
     stream = reader()
@@ -136,7 +165,7 @@ def test_the_stream_that_follows_a_killed_one_waits_in_silence_and_two_streams_o
     end = batch(first, start)
     settled(cluster)
     with caplog.at_level(logging.WARNING, "triplicate"):
-        for number in range(5):
+        for number in range(watched_positions.REFUSALS_UNNAMED + 2):
             assert batch(second, end) == end, "the stream goes on"
             settled(cluster)
             clock.now += watched_positions.SAVE_INTERVAL_S
@@ -212,8 +241,10 @@ def test_a_cluster_that_does_not_answer_is_named_once_and_the_stream_goes_on(
 def test_the_last_save_has_a_limit(cluster: Stand, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     cluster.write(b"0", b"1")
     stream = reader()
-    batch(stream, batch(stream, stream.initialOffset()))
+    end = batch(stream, stream.initialOffset())
     settled(cluster)
+    cluster.write(b"2")
+    assert batch(stream, end) != end
 
     async def hangs(self: WatchedPosition, position: int) -> None:
         await asyncio.get_running_loop().create_future()
