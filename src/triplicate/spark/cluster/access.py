@@ -224,7 +224,7 @@ class LogAccess:
         return await self._state(log, head) if head.purpose == USER else None
 
     def unread(self, positions: Mapping[str, LogPosition], limit_s: float) -> dict[str, Unread]:
-        """What is unread in each log, without those that do not exist, or are others than those of the positions.
+        """The unread records of each log, without logs that do not exist, or are others than those of the positions.
 
         Raises:
             TimeoutError: that takes longer than `limit_s`. Errors of reading a ledger.
