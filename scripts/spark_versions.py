@@ -26,11 +26,13 @@ UNIT_TESTS = (
     "cluster/test_arrow",
     "cluster/test_versions",
     "core/test_given_options",
+    "core/test_stream_lag",
     "logs/test_log_source",
     "logs/test_log_source_patterns",
     "logs/test_reading_times",
     "logs/test_routing",
     "logs/test_writing",
+    "test_lag_listener",
 )
 TESTS = ("tests/spark", *(f"tests/unit/spark/{name}.py" for name in UNIT_TESTS))
 _PINNED = re.compile(r"([A-Za-z0-9._-]+)==([^ ;\\\\]+)")

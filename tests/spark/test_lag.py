@@ -37,7 +37,9 @@ def test_the_documents_listener_sees_a_query_and_its_end(bench: Bench) -> None:
         if HAS_LIMITS:
             assert [one.records_behind for progress in query.recentProgress for one in lag_of(progress)] == [40, 0]
             assert [progress["numInputRows"] for progress in query.recentProgress] == [60, 40]
-        wait_until(lambda: [_short(one) for one in _consumers(bench, log)] == [("copy", 100, 0)], 60.0, "the last save")
+        # PySpark 4.1 says that a batch is committed when it plans the next one.
+        expected = [("copy", 100, 0)] if HAS_LIMITS else []
+        wait_until(lambda: [_short(one) for one in _consumers(bench, log)] == expected, 60.0, "the last save")
         wait_until(lambda: listener.rows() == [], 30.0, "the end of the query, as Spark reports it to listeners")
         assert listener.address is not None
         with urllib.request.urlopen(f"http://127.0.0.1:{listener.address[1]}/metrics", timeout=20) as answer:

@@ -156,10 +156,11 @@ class LagListener(StreamingQueryListener):
                     found = logs.unread({log: LogPosition(row.position, row.log_id) for log, row in one.items()}, self._interval_s)
                 for log, unread in found.items():
                     asked[one[log].run_id, one[log].source, log] = one[log].log_id, unread
+                    failed = failed or unread.error
         except (TriplicateError, OSError) as error:
             failed = f"{type(error).__name__}: {error}"
-            if not self._failed:
-                _logger.warning("triplicate: the cluster does not say how far streams are behind: %s", failed)
+        if failed and not self._failed:
+            _logger.warning("triplicate: the cluster does not say how far streams are behind: %s", failed)
         self._failed = failed
         with self._lock:
             self._asked = asked

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.spark.progress_rig import offset, progress
 from tests.unit.spark.stand import LOG, Stand, stand
-from triplicate.errors import ArgumentError, ConnectionLost
+from triplicate.errors import ArgumentError, ConnectionLost, NoSuchLedger
 from triplicate.log import LogSettings
 from triplicate.spark import LagListener
 from triplicate.spark.cluster import access
@@ -137,6 +137,30 @@ def test_an_error_is_logged_once_and_leaves_the_rows_of_the_progress(
         monkeypatch.setattr(access.LogAccess, "unread", answer)
         listener.ask()
         assert seen(listener)[0][2] == 1
+
+
+def test_a_log_whose_records_cannot_be_read_does_not_hide_the_others(
+    cluster: Stand, listener: LagListener, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.loop.call(cluster.logs.create("other", LogSettings()))
+    cluster.write_at(1_000, b"0")
+    cluster.write_at(1_000, b"0", b"1", log="other")
+    cluster.stage.wall_us = 3_000_000
+    report(listener, (offset(events=(0, cluster.log_id()), other=(0, cluster.log_id("other"))), None), name="copy")
+    plan = cluster.logs.plan
+
+    async def fails_for_one(name: str, *arguments: Any, **options: Any) -> Any:
+        if name == "other":
+            raise NoSuchLedger("ledger 7 does not exist")
+        return await plan(name, *arguments, **options)
+
+    monkeypatch.setattr(cluster.logs, "plan", fails_for_one)
+    with caplog.at_level(logging.WARNING, "triplicate"):
+        listener.ask()
+        listener.ask()
+    assert seen(listener) == [("copy", "other", 2, None), ("copy", LOG, 1, 2.0)]
+    (record,) = caplog.records
+    assert record.message.endswith("log 'other': ledger 7 does not exist")
 
 
 def test_a_question_ends_after_its_limit(cluster: Stand) -> None:

@@ -14,7 +14,16 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from triplicate.blocking import BackgroundLoop, BlockingClient, BlockingLogs, BlockingRangeReader, BlockingReader, BlockingStagingWriter
-from triplicate.errors import HandleClosed, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated, SessionExpired
+from triplicate.errors import (
+    ConnectionLost,
+    HandleClosed,
+    NoSuchLedger,
+    NoSuchLog,
+    OffsetGap,
+    OffsetTruncated,
+    SessionExpired,
+    TriplicateError,
+)
 from triplicate.ledger import Entry
 from triplicate.log import (
     USER,
@@ -56,11 +65,16 @@ READ_BYTES = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """The records of a log from a position on: from `first` to `end`, and the age of the first one's entry in seconds; 0 without any."""
+    """The records of a log from a position on: from `first` to `end`.
+
+    Args:
+        age_s: of the first one's entry, in seconds; 0 without any; None if it cannot be read, for the reason in `error`.
+    """
 
     first: int
     end: int
-    age_s: float
+    age_s: float | None
+    error: str = ""
 
 
 @contextmanager
@@ -227,7 +241,7 @@ class LogAccess:
         """The unread records of each log, without logs that do not exist, or are others than those of the positions.
 
         Raises:
-            TimeoutError: that takes longer than `limit_s`. Errors of reading a ledger.
+            TimeoutError: that takes longer than `limit_s`. Errors of the metadata.
         """
 
         async def ask(item: tuple[str, LogPosition]) -> Unread | None:
@@ -248,12 +262,19 @@ class LogAccess:
         begin = max(position.offset, state.first)
         if begin >= state.end:
             return Unread(begin, state.end, 0.0)
-        for part in await self._logs.plan(log, begin, state.end, state.end - begin, skip_lost=True):
+        try:
+            return Unread(begin, state.end, await self._age_s(log, begin, state.end))
+        except (SessionExpired, HandleClosed, ConnectionLost):
+            raise
+        except TriplicateError as error:
+            return Unread(begin, state.end, None, f"log {log!r}: {error}")
+
+    async def _age_s(self, log: str, begin: int, end: int) -> float:
+        for part in await self._logs.plan(log, begin, end, end - begin, skip_lost=True):
             async with self._logs.read_range(part) as reader:
                 async for entry in reader:
-                    age_us = self._logs.client.host.clock.wall_us() - entry.view.header.wall_time_us
-                    return Unread(begin, state.end, max(0, age_us) / 1_000_000)
-        return Unread(begin, state.end, 0.0)  # All of them are lost.
+                    return max(0, self._logs.client.host.clock.wall_us() - entry.view.header.wall_time_us) / 1_000_000
+        return 0.0  # All of them are lost.
 
     def decide_synced(
         self,
