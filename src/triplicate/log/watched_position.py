@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triplicate.errors import ConsumerOwned
+from triplicate.errors import ConsumerFenced, ConsumerOwned
 from triplicate.log.core.consumer_state import ConsumerState
 from triplicate.log.core.head import Owner, check_text
 from triplicate.log.store.consumer_nodes import ConsumerNodes, StoredConsumer
@@ -41,7 +41,7 @@ class WatchedPosition:
         """Save a position, which may be less than the last one.
 
         Raises:
-            ConsumerOwned: another process uses the consumer, or one that is no stream saved it last. ConsumerFenced: it was taken over,
+            ConsumerOwned: another process uses the consumer. ConsumerFenced: one that is no stream saved it last, or it was taken over,
             reset or deleted; further calls raise it again. NoSuchLog: the log is gone, or was created again.
         """
         stored = self._stored or await self._free()
@@ -57,7 +57,7 @@ class WatchedPosition:
             raise ConsumerOwned(f"{self._nodes} is used by {living.name!r}: give each stream and consumer of a log a name of its own")
         found = await self._nodes.read(synced=True)
         if found is not None and not found.state.owner.token.startswith(STREAM_TOKEN):
-            raise ConsumerOwned(
+            raise ConsumerFenced(
                 f"{self._nodes} was saved at offset {found.state.position} by {found.state.owner.name!r}, which is no stream and may go on "
                 "there: choose another name for the stream, or delete the consumer"
             )

@@ -61,7 +61,7 @@ def test_a_consumer_that_is_used_is_left_alone() -> None:
             with pytest.raises(ConsumerOwned, match="used by 'worker'"):
                 await (await watched(logs, "billing")).save(9)
         # Nobody uses it now, but it goes on at its position.
-        with pytest.raises(ConsumerOwned, match="saved at offset 1 by 'worker', which is no stream"):
+        with pytest.raises(ConsumerFenced, match="saved at offset 1 by 'worker', which is no stream"):
             await (await watched(logs, "billing")).save(9)
         assert await listed(logs) == [("billing", 1, 19, None)]
         await logs.delete_consumer("l", "billing")
@@ -98,7 +98,7 @@ def test_a_consumer_takes_a_stopped_streams_position_over_and_keeps_it() -> None
             assert [record.offset for record in await consumer.next_records()] == [18, 19]
         with pytest.raises(ConsumerFenced):
             await position.save(19)
-        with pytest.raises(ConsumerOwned, match="no stream"):
+        with pytest.raises(ConsumerFenced, match="no stream"):
             await (await watched(logs)).save(19)
 
     play(scene)

@@ -57,6 +57,7 @@ class WatchedPositions:
         self._due_at = 0.0
         self._rest_due_at = 0.0
         self._warned: set[str] = set()
+        self._unnamed = REFUSALS_UNNAMED
         # The rest is used on the client's loop only.
         self._client: object = None
         self._saving = asyncio.Lock()
@@ -92,7 +93,7 @@ class WatchedPositions:
         """Warn of errors that are not of one log."""
         try:
             yield
-        except (TriplicateError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001  a defect of a position that is only shown must not end the query
             self._warn("", error)
 
     def _warn(self, log: str, error: Exception) -> None:
@@ -109,6 +110,7 @@ class WatchedPositions:
             self._due_at = time.monotonic() + SAVE_INTERVAL_S
 
     async def _end(self, logs: Logs) -> None:
+        self._unnamed = 0
         try:
             await self._save(logs, LAST_SAVE_LIMIT_S)
         finally:
@@ -144,7 +146,7 @@ class WatchedPositions:
             raise  # Of all logs. The query meets it too, and opens another client.
         except TriplicateError as error:
             watched.refused += 1
-            if not isinstance(error, ConsumerOwned) or watched.refused > REFUSALS_UNNAMED:
+            if not isinstance(error, ConsumerOwned) or watched.refused > self._unnamed:
                 self._warn(log, error)
         else:
             watched.saved, watched.refused = at.offset, 0

@@ -189,10 +189,23 @@ def test_the_position_of_a_consumer_that_is_no_stream_stays(cluster: Stand, cloc
             at = batch(stream, at)
             settled(cluster)
             clock.now += watched_positions.SAVE_INTERVAL_S
+            assert len(caplog.records) == 1, "at once"
         stream.stop()
     assert listed(cluster) == [("copy", 1, 1, False)]
     assert len(caplog.records) == 1
     assert "is no stream" in caplog.text
+
+
+def test_a_run_that_ends_names_the_user_of_its_consumer(cluster: Stand, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    cluster.write(b"0", b"1")
+    first, second = reader(), reader()
+    start = first.initialOffset()
+    end = batch(first, start)
+    settled(cluster)
+    second.prepareForTriggerAvailableNow()
+    with caplog.at_level(logging.WARNING, "triplicate"):
+        assert batch(second, end) == end
+    assert "is used by 'Spark stream" in caplog.text
 
 
 def test_a_log_that_was_made_again_has_a_position_of_its_own(cluster: Stand, clock: Clock) -> None:
@@ -212,8 +225,9 @@ def test_a_log_that_was_made_again_has_a_position_of_its_own(cluster: Stand, clo
     stream.stop()
 
 
+@pytest.mark.parametrize("kind", [ConnectionLost, RuntimeError])
 def test_a_cluster_that_does_not_answer_is_named_once_and_the_stream_goes_on(
-    cluster: Stand, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    cluster: Stand, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, kind: type[Exception]
 ) -> None:
     cluster.write(b"0", b"1")
     stream = reader()
@@ -222,7 +236,7 @@ def test_a_cluster_that_does_not_answer_is_named_once_and_the_stream_goes_on(
     save = WatchedPosition.save
 
     async def fails(self: WatchedPosition, position: int) -> None:
-        raise ConnectionLost("no server answers")
+        raise kind("no server answers")
 
     monkeypatch.setattr(WatchedPosition, "save", fails)
     with caplog.at_level(logging.WARNING, "triplicate"):
