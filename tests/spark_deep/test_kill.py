@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.conftest import Bench, needs_limits
-from tests.spark.copy_job import copy
+from tests.spark_deep.copy_job import copy
 from triplicate.log import Logs
 
 RECORDS = 240
