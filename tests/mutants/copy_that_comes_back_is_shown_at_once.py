@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 TESTS = [
-    "tests/simulation/test_found_in_databases.py::test_a_copy_that_comes_back_to_a_drained_node_is_shown_when_it_has_caught_up",
+    "tests/unit/sql/hosting/test_balancer.py::test_a_copy_that_comes_back_to_a_node_is_shown_when_it_has_caught_up",
 ]
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.unit.sql.cluster import Cluster, run
 from tests.unit.sql.placement_rig import BALANCED, create, hosted_by, hosts, led_by, play_placed
+from tests.waiting import eventually
 from triplicate.metadata import Tree
+from triplicate.replica import HostedCopy
 from triplicate.replica.core.placement import Placement
 from triplicate.replica.placed_nodes import listed_nodes, placement_version
 from triplicate.runtime import Metrics
-from triplicate.sql import database_info, drop_database
+from triplicate.sql import HostedDatabase, SqlDatabase, database_info, drop_database
 from triplicate.sql.hosting.balancer import Balancer
 from triplicate.sql.hosting.node_changes import remove_node
 from triplicate.sql.hosting.placement_changes import alter_placement, drain_node, stored_databases, undrain_node
@@ -89,6 +91,36 @@ def test_a_database_of_all_nodes_leaves_a_node_that_drains_and_returns(tmp_path:
         assert await led_by(admin, "db") == "n2"
         await undrain_node(admin, "n1")
         await hosted_by(cluster, "db", {"n1", "n2"})
+
+    play_placed(tmp_path, scene)
+
+
+def test_a_copy_that_comes_back_to_a_node_is_shown_when_it_has_caught_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of the node have seen more than the copy has that it begins with."""
+    catch_up, goes_on = HostedCopy._catch_up, asyncio.Event()
+
+    async def held(self: HostedCopy[Any, Any]) -> None:
+        await goes_on.wait()
+        await catch_up(self)
+
+    monkeypatch.setattr(HostedCopy, "_catch_up", held)
+
+    async def scene(cluster: Cluster) -> None:
+        await start_all(cluster, "n1", "n2")
+        admin = await create(cluster, "db", Placement())
+        await hosted_by(cluster, "db", {"n1", "n2"})
+        await led_by(admin, "db")
+        await drain_node(admin, "n1")
+        await hosted_by(cluster, "db", {"n2"})
+        await undrain_node(admin, "n1")
+        await hosted_by(cluster, "db", {"n1", "n2"})
+        database = cast("SqlDatabase", cluster.databases["n1"].get("db"))
+        hosted = cast("HostedDatabase", cluster.nodes["n1"].databases.hosted["db"])
+        await hosted.opened
+        assert database.unusable is not None
+        assert database.unusable.sqlstate == "57P03"
+        goes_on.set()
+        await eventually(lambda: database.unusable is None)
 
     play_placed(tmp_path, scene)
 
