@@ -86,6 +86,14 @@ def test_a_table_is_cut_by_its_rowids_and_read_in_pages(stand: TableStand, monke
     assert len(stand.read(table="t", minPartitions="19")) == 1000
 
 
+def test_rowids_may_be_the_least_and_the_greatest_numbers(stand: TableStand) -> None:
+    numbers = [-(2**63), -(2**63) + 1, 0, 2**63 - 2, 2**63 - 1]
+    stand.must("create table t(id integer primary key, v text)", *(f"insert into t values ({number}, 'v')" for number in numbers))
+    for rows in ("1", "2", "3", "5"):
+        assert [row["id"] for row in stand.read(table="t", rowsPerPartition=rows)] == numbers
+    assert [row["id"] for row in stand.read(table="t", columns="id")] == numbers
+
+
 def test_rows_much_larger_than_those_before_are_read_in_smaller_pages(stand: TableStand, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = psycopg.errors.ProgramLimitExceeded("too large")
     execute, pages = psycopg.Connection.execute, []
