@@ -12,11 +12,13 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import strategies as st
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, DataSourceStreamReader, InputPartition, WriterCommitMessage
 from pyspark.sql.types import BinaryType, StructField, StructType
 
@@ -77,6 +79,35 @@ def use_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the sink see `Task` where it asks Spark for the running task."""
     for module in (writing, table_writing):
         monkeypatch.setattr(module, "TaskContext", Task)
+
+
+def play_drivers(start: Callable[[], Iterator[str]], data: st.DataObject, most: int) -> None:
+    """Drivers of one query that are killed, or stopped, replaced and woken, as drawn in at most `most` turns; then one to the end."""
+    drivers = [start()]
+    for _ in range(data.draw(st.integers(1, most), "turns")):
+        action = data.draw(st.sampled_from(["go on", "go on", "go on", "go on", "start another", "kill"]), "action")
+        if action == "start another" and len(drivers) < 3:
+            drivers.append(start())
+            continue
+        if not drivers:
+            drivers.append(start())
+        which = data.draw(st.integers(0, len(drivers) - 1), "driver")
+        if action == "kill":
+            del drivers[which]
+            continue
+        for _ in range(data.draw(st.integers(1, 9), "steps")):
+            try:
+                next(drivers[which])
+            except (StopIteration, ConcurrentDriver):
+                del drivers[which]
+                break
+    for _step in start():
+        pass
+    # Those that were stopped wake when all is done.
+    for driver in drivers:
+        with suppress(ConcurrentDriver):  # Its successor was ahead, as Spark finds too.
+            for _step in driver:
+                pass
 
 
 @dataclass

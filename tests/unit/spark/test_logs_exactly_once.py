@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.spark.micro_batches import Checkpoint, ConcurrentDriver, Query, use_tasks
+from tests.unit.spark.micro_batches import Checkpoint, Query, play_drivers, use_tasks
 from tests.unit.spark.stand import LOG, Stand, stand
 from triplicate.errors import ConnectionLost
 from triplicate.log import LogSettings, PublishResult
@@ -113,30 +113,5 @@ def test_drivers_that_are_stopped_replaced_and_woken_publish_each_record_once(da
         def start() -> Iterator[str]:
             return made.query(attempts=lambda _batch, _partition: data.draw(st.integers(1, 2), "attempts")).driver()
 
-        drivers = [start()]
-        for _ in range(data.draw(st.integers(1, 60), "turns")):
-            action = data.draw(st.sampled_from(["go on", "go on", "go on", "go on", "start another", "kill"]), "action")
-            if action == "start another" and len(drivers) < 3:
-                drivers.append(start())
-                continue
-            if not drivers:
-                drivers.append(start())
-            which = data.draw(st.integers(0, len(drivers) - 1), "driver")
-            if action == "kill":
-                del drivers[which]
-                continue
-            for _ in range(data.draw(st.integers(1, 9), "steps")):
-                try:
-                    next(drivers[which])
-                except (StopIteration, ConcurrentDriver):
-                    del drivers[which]
-                    break
-        made.finish()
-        # Those that were stopped wake when all is done.
-        for driver in drivers:
-            try:
-                for _step in driver:
-                    pass
-            except ConcurrentDriver:
-                pass  # Its successor was ahead, as Spark finds too.
+        play_drivers(start, data, 60)
         made.check()
