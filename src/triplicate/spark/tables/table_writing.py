@@ -218,6 +218,9 @@ class StreamTableWriter(DataSourceStreamArrowWriter):
         application = next(
             (message.application for message in messages if isinstance(message, StagedRows)), self._write.options.application
         )
+        if application is None and self._write.overwrite:
+            # Without a name a driver that was taken for dead could delete the rows of its successor.
+            raise ConfigError(f"{TABLES}: batch {batchId} has no task that knows the query's id; name the writer with option 'txnAppId'")
         commit(self._write, application, batchId, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

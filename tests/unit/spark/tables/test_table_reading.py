@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -24,12 +23,6 @@ TYPES = (
     "create table ty(id int primary key, n numeric(10,2), m numeric, u uuid, j json, d date, t timestamp, tz timestamptz, f real, "
     "bo boolean, vc varchar(20), ti time, g int generated always as (id + 1) stored)"
 )
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableStand]:
-    with pytest.MonkeyPatch.context() as monkeypatch, table_stand(monkeypatch, tmp_path_factory.mktemp("stand")) as made:
-        yield made
 
 
 @pytest.fixture

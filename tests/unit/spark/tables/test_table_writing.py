@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -11,17 +10,11 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from tests.unit.spark.table_stand import TableStand, given, schema_of, table_stand
+from tests.unit.spark.table_stand import TableStand, given, schema_of
 from triplicate.errors import ConfigError, EnvironmentFault, OutcomeUnknown, SqlError
 from triplicate.spark.cluster import table_changes
 from triplicate.spark.tables.table_source import TableDataSource
 from triplicate.spark.tables.table_writing import StagedRows
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableStand]:
-    with pytest.MonkeyPatch.context() as monkeypatch, table_stand(monkeypatch, tmp_path_factory.mktemp("stand")) as made:
-        yield made
 
 
 @pytest.fixture
@@ -236,6 +229,18 @@ def test_a_role_that_may_not_create_the_table_of_batches_learns_who_does_it(stan
         stand.write(rows((1, "a")), table="t", txnAppId="app", txnVersion="1")
     assert stand.staged() == []
     assert stand.rows("select count(*) from t") == [(0,)]
+
+
+def test_a_stream_deletes_no_rows_in_a_batch_that_cannot_be_known_again(stand: TableStand) -> None:
+    """A batch without tasks does not show the query's id."""
+    stand.must("insert into t values (1, 'there', 1)")
+    schema = schema_of(rows((1, "a")).schema)
+    with pytest.raises(ConfigError, match="batch 3 has no task that knows the query's id; name the writer with option 'txnAppId'"):
+        TableDataSource(given({"table": "t"})).streamWriter(schema, True).commit([], 3)
+    assert stand.rows("select id from t") == [(1,)]
+    TableDataSource(given({"table": "t"})).streamWriter(schema, False).commit([], 3)
+    TableDataSource(given({"table": "t", "txnAppId": "app"})).streamWriter(schema, True).commit([], 3)
+    assert stand.rows("select id from t") == []
 
 
 def test_a_cluster_without_a_leader_is_named(stand: TableStand, monkeypatch: pytest.MonkeyPatch) -> None:
