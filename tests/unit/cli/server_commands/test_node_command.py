@@ -28,8 +28,9 @@ def test_a_required_security_names_the_users_that_are_missing(tmp_path: Path) ->
 
 
 def test_a_node_is_shared_by_short_and_long_statements(monkeypatch: pytest.MonkeyPatch) -> None:
-    intervals, limits = list[float](), list[int]()
+    intervals, limits, reserved = list[float](), list[int](), list[bool]()
     monkeypatch.setattr(sys, "setswitchinterval", intervals.append)
     monkeypatch.setattr(node_command, "limit_memory", limits.append)
+    monkeypatch.setattr(node_command, "reserve_small_blocks", lambda: reserved.append(not limits))
     node_command.share_process(NodeSettings(sql_memory_bytes=1 << 30))
-    assert (intervals, limits) == ([node_command.SWITCH_INTERVAL_S], [1 << 30])
+    assert (intervals, limits, reserved) == ([node_command.SWITCH_INTERVAL_S], [1 << 30], [True])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,20 @@ from triplicate.sql.storage import memory_limit
 MIB = 1024 * 1024
 LONG = "||".join(["replace(hex(zeroblob(4000000)), '0', 'x')"] * 20)
 """SQLite has its parts together, 8 to 64 MB each."""
+
+CONNECTION = """
+import apsw
+from triplicate.sql import reserve_small_blocks
+from triplicate.sql.executor.transaction_functions import TransactionContext
+from triplicate.sql.storage.sqlite_file import open_reader
+{first}
+connection = open_reader(":memory:")
+TransactionContext().register(connection)
+rows = "with recursive r(v) as (select 1 union all select v + 1 from r limit 5000)"
+connection.execute(rows + " select group_concat(quote(v) || ',' || quote(v)) from r").fetchall()
+print(connection.status(apsw.SQLITE_DBSTATUS_LOOKASIDE_MISS_FULL)[1])
+"""
+"""Prints how many blocks the statement has asked of the C library, because the connection had none left."""
 
 
 @pytest.fixture(autouse=True)
@@ -57,3 +73,20 @@ def test_a_container_has_less_than_the_machine(monkeypatch: pytest.MonkeyPatch, 
     assert memory_limit.memory_of_machine() > 64 * MIB
     monkeypatch.setattr(memory_limit, "_CONTAINER", (str(tmp_path / "max"), str(tmp_path / "less")))
     assert memory_limit.memory_of_machine() == MIB
+
+
+def misses(first: str) -> int:
+    program = CONNECTION.format(first=first)
+    return int(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60).stdout)
+
+
+def test_a_connection_of_a_server_has_small_blocks_left_beside_its_functions() -> None:
+    assert misses("") > 5000
+    assert misses("reserve_small_blocks()") < 50
+
+
+def test_small_blocks_are_not_reserved_under_an_open_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    with apsw.Connection(":memory:") as connection:
+        monkeypatch.setattr(apsw, "shutdown", lambda: pytest.fail("SQLite is shut down under an open connection"))
+        memory_limit.reserve_small_blocks()
+        assert connection.execute("select 1").get == 1
