@@ -13,9 +13,12 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.store.head_store import HeadStore
     from triplicate.log.upkeep import orphans
 
+    async def unchecked(store: HeadStore, name: str, stored: object) -> list[object]:
+        return []
+
     async def unmarked(self: Candidates, stored: object) -> list[object]:
         return []
 
-    patch(orphans, "unchanged", lambda store, name, stored: [])
+    patch(orphans, "unchanged", unchecked)
     patch(HeadStore, "_ledger_checks", lambda self, change, extra: [])
     patch(Candidates, "marks", unmarked)
