@@ -65,7 +65,7 @@ def no_directories(setup: SetUp) -> str:
 def no_cluster(setup: SetUp) -> str:
     setup.uri = f"sqlite://{setup.folder}/nowhere/metadata.db"
     setup.write_config()
-    return f"there is no cluster at {setup.uri}: start one with `triplicate up`, or check the address"
+    return f"metadata file {setup.folder}/nowhere/metadata.db: its directory does not exist; create it, or correct the address"
 
 
 def one_directory_more(setup: SetUp) -> str:

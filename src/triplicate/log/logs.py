@@ -381,8 +381,8 @@ class Logs(ReadableLogs):
         machines = machines_of(writable)
         if quorums_for(settings, placeable_copies(machines)) is None:
             there = f"there are {len(writable)} ({', '.join(writable) or 'none'}) on {len(set(machines))} machines"
-            note = await bookies.read_only_note()
-            raise NotEnoughBookies(f"log {name!r} needs {settings.ack_quorum} writable bookies, {there}; start more bookies{note}")
+            which, note = "more" if writable else "the cluster's", await bookies.read_only_note()
+            raise NotEnoughBookies(f"log {name!r} needs {settings.ack_quorum} writable bookies, {there}; start {which} bookies{note}")
 
     async def _tidy(self, name: str, most: int) -> None:
         """Apply retention to a log without a writer, whose rolls would do it. Excess work and failures are left to the janitor."""

@@ -47,7 +47,7 @@ from triplicate.metadata.observed_absences import AbsenceRecord, ObservedAbsence
 from triplicate.metadata.read_only_requests import RequestChange
 from triplicate.metadata.repair_notes import RepairNote, RepairNotes
 from triplicate.metadata.repair_progress import RepairProgress
-from triplicate.metadata.service_uri import cluster_root, open_cluster, open_tree
+from triplicate.metadata.service_uri import METADATA_FILE, cluster_root, open_cluster, open_tree
 from triplicate.metadata.session_nodes import delete_of_session, multi_in_session
 from triplicate.metadata.store_time import store_time_ms
 from triplicate.metadata.trash import Trash, TrashedLedger, TrashedLedgerStore
@@ -65,6 +65,7 @@ __all__ = [
     "ANY_VERSION",
     "DEFAULT_ROOT",
     "FREEZE_S_MAX",
+    "METADATA_FILE",
     "AbsenceRecord",
     "AclReport",
     "AclState",

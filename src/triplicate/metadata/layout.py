@@ -101,6 +101,7 @@ class ClusterMetadata:
         root: str = DEFAULT_ROOT,
         manager: str | None = None,
         stale_wait_s: float = STALE_WAIT_S,
+        uri: str = "",
     ) -> ClusterMetadata:
         """Find the cluster under `root`.
 
@@ -109,6 +110,7 @@ class ClusterMetadata:
             create: create the cluster if it does not exist. If several processes try at once, one creates it and the others open it.
             manager: require this layout (``hierarchical``, ``longhierarchical``, ``flat``); None accepts the cluster's.
             stale_wait_s: time in seconds that a registering bookie waits until the registration of its previous run is gone.
+            uri: of the tree, for errors.
 
         Raises:
             ConfigError: there is no cluster, or its layout is not `manager`.
@@ -121,7 +123,8 @@ class ClusterMetadata:
         instance_id = await _read(tree, host, f"{root}/INSTANCEID")
         if instance_id is None:
             if not create:
-                raise ConfigError(f"no cluster under {root} in this metadata store: start one with `triplicate up`, or check the address")
+                where = f" of {uri}" if uri else ""
+                raise ConfigError(f"there is no cluster under {root}{where}: correct the address, or start a cluster with `triplicate up`")
             instance_id = await _initialise(tree, host, root)
         layout = await _read(tree, host, f"{root}/LAYOUT")
         if layout is None:

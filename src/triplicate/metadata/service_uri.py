@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from triplicate.metadata.drivers.sqlite_tree import SqliteTree
 from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata
 from triplicate.runtime import Host
 
+METADATA_FILE = "metadata.db"
+"""In the folder of a cluster that `triplicate up` has made."""
 KNOWN = "memory: (private to this process), sqlite:///absolute/path/of/a/file, zk://host:port;host:port/ledgers"
 
 _MANAGERS = {"": None, "null": None, "flat": "flat", "hierarchical": "hierarchical", "longhierarchical": "longhierarchical"}
@@ -69,19 +72,21 @@ async def open_tree(
     session_timeout_s: float = SESSION_TIMEOUT_S,
     watch_interval_s: float = 0.0,
     access: MetadataAccess | None = None,
+    create: bool = True,
 ) -> Tree:
     """Open the store at `uri`. A lost session is replaced by a new one (`RenewingTree`).
 
     Args:
-        uri: ``memory:`` creates a private store; ``sqlite:///absolute/path`` opens or creates a file; ``zk://host:port;host:port/ledgers``
-            connects to ZooKeeper.
+        uri: ``memory:`` creates a private store; ``sqlite:///absolute/path`` opens a file; ``zk://host:port;host:port/ledgers`` connects to
+            ZooKeeper.
         session_timeout_s: ZooKeeper expires the session after this time without a message. The server may adjust it to its own bounds.
         watch_interval_s: how late the watches of this session may be, in seconds, so that an idle process seldom wakes. It applies to a
             file, which is checked for changes; ZooKeeper reports them.
         access: of this process to ZooKeeper; None for none. An embedded store is protected by the modes of its files.
+        create: make the file if it is missing.
 
     Raises:
-        ConfigError: the URI has no known form, the file is not usable, or kazoo is missing.
+        ConfigError: the URI has no known form, the file is missing or not usable, or kazoo is missing.
         ConnectionLost: ZooKeeper does not answer. AccessRefused: it refuses this process, or this process its certificate.
     """
     if uri == "memory:":
@@ -89,13 +94,21 @@ async def open_tree(
     if uri.startswith("sqlite:///"):
         path = uri.removeprefix("sqlite://")
 
-        async def open_session() -> Tree:
-            return await SqliteTree.open(path, host, watch_interval_s=watch_interval_s)
+        async def open_session(*, create: bool = False) -> Tree:
+            return await SqliteTree.open(path, host, watch_interval_s=watch_interval_s, create=create)
 
-        return RenewingTree(await open_session(), open_session, host)
+        return RenewingTree(await open_session(create=create), open_session, host)
     if re.match(r"zk(\+[^:/]*)?://", uri):
         return await _open_zookeeper(parse_zookeeper(uri).servers, host, session_timeout_s, access)
-    raise ConfigError(f"{uri!r} is not the address of a metadata store; known are: {KNOWN}")
+    raise ConfigError(f"{uri!r} is not the address of a metadata store; {_meant_note(uri)}known are: {KNOWN}")
+
+
+def _meant_note(uri: str) -> str:
+    """A proposal for a path, and for a URI with too few slashes; empty for others."""
+    words = uri.removeprefix("sqlite:").removeprefix("//")
+    files = [os.path.join(path, METADATA_FILE) if os.path.isdir(path) else path for path in (os.path.abspath(words), f"/{words}")]
+    file = next(filter(os.path.exists, files), files[0] if uri.startswith("sqlite:") else "")
+    return f"did you mean sqlite://{file}? " if file else ""
 
 
 async def _open_zookeeper(servers: str, host: Host, session_timeout_s: float, access: MetadataAccess | None) -> Tree:
@@ -138,11 +151,11 @@ async def open_cluster(
         FormatError: the cluster's layout is unknown. ConnectionLost: ZooKeeper does not answer. AccessRefused: see `open_tree`.
     """
     root, manager = cluster_root(uri)
-    tree = await open_tree(uri, host, session_timeout_s=session_timeout_s, watch_interval_s=watch_interval_s, access=access)
+    tree = await open_tree(uri, host, session_timeout_s=session_timeout_s, watch_interval_s=watch_interval_s, access=access, create=create)
     # An earlier run of the process may have used the default timeout.
     stale_wait_s = max(session_timeout_s, SESSION_TIMEOUT_S) + SESSION_NOTICED_S
     try:
-        cluster = await ClusterMetadata.open(tree, host, create=create, root=root, manager=manager, stale_wait_s=stale_wait_s)
+        cluster = await ClusterMetadata.open(tree, host, create=create, root=root, manager=manager, stale_wait_s=stale_wait_s, uri=uri)
     except BaseException:
         await tree.close()
         raise

@@ -8,12 +8,13 @@ or ``draining``). Each node writes its own at its first start, and it stays when
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from triplicate.client import Client
 from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
 from triplicate.metadata import CreateNode, SetData, ensure_node, own_paths
-from triplicate.replica.core.placement import PlacedNode
+from triplicate.replica.core.placement import PlacedNode, Placement
 from triplicate.replica.node_registration import registered_nodes
 from triplicate.replica.replica_entries import names_beneath
 
@@ -135,3 +136,15 @@ async def listed_nodes(client: Client) -> list[ListedNode]:
         entry = found[one.node_id].entry if one.node_id in found else NodeEntry(one.node_id)
         found[one.node_id] = ListedNode(entry, one.address or "unknown", one.knows_placement)
     return [found[name] for name in sorted(found)]
+
+
+def expected_copies(placement: Placement, nodes: Sequence[ListedNode]) -> frozenset[str]:
+    """The nodes that are to have copies that may lead, whether they run or not. A draining node is to have none that every node has."""
+    if placement.copies is not None:
+        return frozenset(placement.nodes)
+    return frozenset(one.name for one in nodes if not one.entry.is_draining and placement.is_chosen(one.name))
+
+
+def missing_copies(placement: Placement, nodes: Sequence[ListedNode], present: Collection[str]) -> list[str]:
+    """The nodes that are to have copies of any kind and are not among `present`, by name."""
+    return sorted({*expected_copies(placement, nodes), *placement.readers}.difference(present))

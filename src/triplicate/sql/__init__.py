@@ -70,7 +70,6 @@ from triplicate.sql.hosting.node_changes import remove_node
 from triplicate.sql.hosting.placement_changes import (
     alter_placement,
     drain_node,
-    expected_copies,
     new_placement,
     placed_databases,
     set_node_weight,
@@ -151,7 +150,6 @@ __all__ = [
     "drain_node",
     "drop_database",
     "dropped_databases",
-    "expected_copies",
     "export_database",
     "fold",
     "import_database",

@@ -138,8 +138,8 @@ def test_a_relative_path_in_a_store_is_reported_with_the_absolute_one(
     monkeypatch.chdir(tmp_path)
     code, _, err = run([*arguments, "--metadata", "sqlite://c/metadata.db"], capsys)
     assert code == 1
-    expected = f"sqlite://c/metadata.db does not name an absolute path, which takes three slashes: sqlite://{tmp_path}/c/metadata.db"
-    assert err.splitlines()[-1] == f"triplicate: {expected}"
+    expected = f"'sqlite://c/metadata.db' is not the address of a metadata store; did you mean sqlite://{tmp_path}/c/metadata.db? "
+    assert err.splitlines()[-1].startswith(f"triplicate: {expected}")
 
 
 def test_a_range_that_runs_backwards_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
@@ -251,7 +251,8 @@ def test_a_mistyped_cluster_is_named_and_not_made(capsys: pytest.CaptureFixture[
     for arguments in (["ledger", "list"], BOOKIE):
         code, _, err = run([*arguments, "--metadata", uri], capsys)
         assert code == 1
-        assert err.splitlines()[-1] == f"triplicate: there is no cluster at {uri}: start one with `triplicate up`, or check the address"
+        text = f"metadata file {tmp_path}/typo.db does not exist: correct the address, or start a cluster with `triplicate up`"
+        assert err.splitlines()[-1] == f"triplicate: {text}"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -22,7 +22,7 @@ from triplicate.kv import ANY, ChangeKind, create_store, session
 from triplicate.log import LogSettings
 from triplicate.metadata import open_cluster
 from triplicate.runtime import UnsyncedDisk, real_host
-from triplicate.sql import create_database
+from triplicate.sql import create_database, listed_nodes
 
 ONE_COPY = LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1)
 
@@ -71,6 +71,7 @@ def test_processes_join_the_cluster_of_a_folder_and_one_leads(tmp_path: Path) ->
                 await eventually(lambda: follower.is_leader)
                 await follower.execute("insert into t values (2)")
                 assert (await follower.execute("select a from t order by a")).rows == [(1,), (2,)]
+                assert [one.name for one in await listed_nodes(follower.node.client)] == ["embedded-2"]
             assert sorted(path.name for path in folder.glob("embedded-?")) == ["embedded-1", "embedded-2"]
 
     asyncio.run(body())

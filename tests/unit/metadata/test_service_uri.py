@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.unit.metadata.stores import run
 from triplicate.errors import ConfigError, ConnectionLost
-from triplicate.metadata import cluster_root, open_cluster, open_tree
+from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, RenewingTree, cluster_root, open_cluster, open_tree
 from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 from triplicate.metadata.service_uri import ZooKeeperUri, parse_zookeeper
 from triplicate.runtime import real_host
@@ -74,6 +75,48 @@ def test_other_stores_keep_the_default_root(tmp_path: Path) -> None:
         await made.aclose()
         with pytest.raises(ConfigError, match="no cluster"):
             await open_cluster("memory:", real_host("test"))
+
+    run(body())
+
+
+def test_an_address_without_a_cluster_is_named_and_nothing_is_made(tmp_path: Path) -> None:
+    async def body() -> None:
+        empty, cluster, folder = tmp_path / "empty.db", tmp_path / "good" / "metadata.db", tmp_path / "good"
+        empty.touch()
+        folder.mkdir()
+        uri = f"sqlite://{cluster}"
+        await (await open_cluster(uri, real_host("test"), create=True)).aclose()
+        before = sorted(tmp_path.rglob("*"))
+        for wrong, words in {
+            f"sqlite://{tmp_path}/typo.db": f"{tmp_path}/typo.db does not exist",
+            f"sqlite://{empty}": f"{empty} is empty",
+            str(folder): f"did you mean {uri}",
+            str(cluster): f"did you mean {uri}",
+            f"sqlite:/{cluster}": f"did you mean {uri}",
+        }.items():
+            with pytest.raises(ConfigError, match=re.escape(words)):
+                await open_cluster(wrong, real_host("test"))
+        with pytest.raises(ConfigError, match="there is no cluster under /other of zk://here"):
+            await ClusterMetadata.open(MemoryTree(MemoryStore(real_host("test").clock)), real_host("test"), root="/other", uri="zk://here")
+        assert sorted(tmp_path.rglob("*")) == before
+
+    run(body())
+
+
+def test_a_file_that_is_gone_is_not_made_again_by_the_next_session(tmp_path: Path) -> None:
+    async def body() -> None:
+        cluster = await open_cluster(f"sqlite://{tmp_path}/metadata.db", real_host("test"), create=True)
+        tree = cluster.tree
+        assert isinstance(tree, RenewingTree)
+        inner = await tree.current()
+        tree.mark_expired(inner)
+        for path in tmp_path.glob("metadata.db*"):
+            if path.is_file():
+                path.rename(path.with_suffix(".away"))
+        with pytest.raises(ConnectionLost, match=r"metadata\.db does not exist"):
+            await tree.exists("/ledgers")
+        assert not (tmp_path / "metadata.db").exists()
+        await cluster.aclose()
 
     run(body())
 

@@ -12,7 +12,6 @@ from triplicate.cli.data_commands.database_placement import (
     alter,
     copies_option,
     copies_text,
-    missing_copies,
     move_leader_command,
     placed,
     readers_option,
@@ -28,7 +27,7 @@ from triplicate.config import DatabaseClientSettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError, ReplicaError, SnapshotDamaged
 from triplicate.log import Logs
-from triplicate.replica import Candidate
+from triplicate.replica import Candidate, expected_copies, missing_copies
 from triplicate.security import read_secret_file
 from triplicate.sql import (
     EVERYWHERE,
@@ -42,7 +41,6 @@ from triplicate.sql import (
     database_names,
     drop_database,
     dropped_databases,
-    expected_copies,
     listed_nodes,
     new_placement,
     rename_database,
@@ -255,9 +253,9 @@ def show(metadata: str | None, name: str, as_json: bool) -> None:
     async def work(client: Client) -> None:
         info = await database_info(client, name)
         nodes = await listed_nodes(client)
-        missing = missing_copies(info, nodes)
+        missing = missing_copies(info.placement, nodes, [one.node_id for one in info.nodes])
         if as_json:
-            expected = len(expected_copies(info, nodes))
+            expected = len(expected_copies(info.placement, nodes))
             print_json({**_facts(info), "expected_copies": expected, "missing_on": missing})
             return
         rows: list[tuple[str, str, str, int | str, int | str, str]] = [

@@ -11,7 +11,8 @@ from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import FiniteRange, metadata_option
 from triplicate.cli.terminal.output import remarks
 from triplicate.client import Client
-from triplicate.sql import DatabaseInfo, ListedNode, Placement, alter_placement, choose_leader, expected_copies, move_leader
+from triplicate.replica import expected_copies
+from triplicate.sql import DatabaseInfo, ListedNode, Placement, alter_placement, choose_leader, move_leader
 
 EVERY_NODE = "all"
 NO_NODE = "none"
@@ -114,13 +115,8 @@ def placement_text(placement: Placement) -> str:
 
 def copies_text(info: DatabaseInfo, nodes: Sequence[ListedNode]) -> str:
     """How many of the expected copies can be used."""
-    expected = expected_copies(info, nodes)
+    expected = expected_copies(info.placement, nodes)
     actual = sum(one.node_id in expected and one.serves for one in info.nodes)
     readers = sum(one.node_id in info.placement.readers and one.serves for one in info.nodes)
     read_only = f", {readers} of {len(info.placement.readers)} read-only" if info.placement.readers else ""
     return f"{actual} of {max(len(expected), info.placement.copies or 0)} copies{read_only}"
-
-
-def missing_copies(info: DatabaseInfo, nodes: Sequence[ListedNode]) -> list[str]:
-    """The nodes that are to have copies and report none, by name."""
-    return sorted({*expected_copies(info, nodes), *info.placement.readers} - {one.node_id for one in info.nodes})

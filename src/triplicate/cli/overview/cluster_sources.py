@@ -15,7 +15,6 @@ from triplicate.cli.overview.core.cluster_facts import (
     BookieState,
     ClusterFacts,
     CopyFacts,
-    DatabaseFacts,
     DoorCertificate,
     FreezeFacts,
     LedgerCensus,
@@ -24,9 +23,11 @@ from triplicate.cli.overview.core.cluster_facts import (
     LogFacts,
     MarkFacts,
     NodeAclFacts,
+    NodeFacts,
     ProgressFacts,
     RecoveryFacts,
     Registrations,
+    ReplicaFacts,
     all_bookies,
 )
 from triplicate.cli.overview.core.domain_shortage import missing_domains
@@ -34,10 +35,11 @@ from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.cli.overview.door_certificates import certificate_of_bookie, certificate_of_node
 from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.errors import CorruptionError, FormatError, NoNode, NoSuchLedger, NoSuchLog, SqlError, TriplicateError
+from triplicate.errors import CorruptionError, FormatError, NoSuchLedger, NoSuchLog, NoSuchStore, SqlError, TriplicateError
 from triplicate.ledger import BookieSite
 from triplicate.log import Logs, SegmentState
-from triplicate.metadata import AclReport, BookieServiceInfo, NodeAcls, own_paths
+from triplicate.metadata import AclReport, BookieServiceInfo, NodeAcls
+from triplicate.replica import Candidate, ListedNode, Placement, expected_copies, listed_nodes, missing_copies
 from triplicate.runtime import TaskScope, map_bounded, timeout_at
 from triplicate.security import TlsIdentity, expiring_files
 
@@ -69,6 +71,7 @@ class ClusterSources:
         limit_s: longest time for each source, in seconds. A source that takes longer is shown as incomplete.
         resolve: gives the addresses of hosts; None: no machine is recognized under several names.
         tls: verifies the certificates of servers; None: they are not looked at.
+        folder: of `triplicate up` with this cluster, if it is known.
     """
 
     def __init__(
@@ -78,7 +81,9 @@ class ClusterSources:
         limit_s: float,
         resolve: AddressesOf | None = None,
         tls: TlsIdentity | None = None,
+        folder: str = "FOLDER",
     ) -> None:
+        self._folder = folder
         self._tls = tls
         self._client = client
         self._metadata = client.metadata
@@ -99,6 +104,7 @@ class ClusterSources:
             ledgers = scope.spawn(self.ledgers(), name="ledgers")
             nodes = scope.spawn(self._listed(self._nodes()), name="nodes")
             databases = scope.spawn(self._listed(self._databases()), name="databases")
+            stores = scope.spawn(self._listed(self._stores()), name="stores")
             logs = scope.spawn(self.logs(), name="logs")
             marks = scope.spawn(self.marks(), name="marks")
             recovery = scope.spawn(self._recovery(), name="auto-recovery")
@@ -123,6 +129,8 @@ class ClusterSources:
             "" if found.cut else missing_domains(found.items, self._client.placement.policy),
             acls.result(),
             await self.certificates(found.items),
+            stores.result(),
+            self._folder,
         )
 
     # Certificates.
@@ -233,26 +241,33 @@ class ClusterSources:
 
     # Databases and logs.
 
-    async def _nodes(self) -> AsyncGenerator[str]:
-        try:
-            names, _ = await self._metadata.tree.children(own_paths.nodes_path(self._metadata.own_root))
-        except NoNode:
-            return
-        for name in sorted(names):
-            yield own_paths.decode_name(name)
+    async def _nodes(self) -> AsyncGenerator[NodeFacts]:
+        for one in await listed_nodes(self._client):
+            yield NodeFacts(one.name, one.is_running, one.entry.is_draining)
 
-    async def _databases(self) -> AsyncGenerator[DatabaseFacts]:
+    async def _databases(self) -> AsyncGenerator[ReplicaFacts]:
         # The database layer is half of the imports of this command, and only this source needs it.
         from triplicate.sql import database_info, database_names
 
+        nodes = await listed_nodes(self._client)
         for name in await database_names(self._client):
             try:
                 info = await database_info(self._client, name)
             except SqlError:
                 continue  # Dropped in the meantime.
-            most = max((one.position for one in info.nodes), default=0)
-            copies = tuple(CopyFacts(one.node_id, one.role, most - one.position, one.reason) for one in info.nodes)
-            yield DatabaseFacts(name, info.leader, copies, info.placement.copies, info.placement.readers)
+            yield _replica(name, info.leader, info.nodes, info.placement, nodes)
+
+    async def _stores(self) -> AsyncGenerator[ReplicaFacts]:
+        from triplicate.kv import store_info, store_names
+
+        nodes = await listed_nodes(self._client)
+        for name in await store_names(self._client):
+            try:
+                info = await store_info(self._client, name)
+            except NoSuchStore:
+                continue  # Dropped in the meantime.
+            if not info.is_dropping:
+                yield _replica(name, info.leader, info.nodes, info.placement, nodes)
 
     async def logs(self) -> Listed[LogFacts]:
         """All logs, or those that could be read in time."""
@@ -379,6 +394,15 @@ async def progress_of(client: Client, ledger_id: int) -> ProgressFacts | None:
     age_s = max(0.0, client.host.clock.wall_us() / 1e6 - found.time_ms / 1e3)
     rates = (found.entries_per_s, found.bytes_per_s, found.left_s)
     return ProgressFacts(found.entries, found.size_bytes, found.expected_entries, *rates, age_s)
+
+
+def _replica(
+    name: str, leader: str | None, present: Sequence[Candidate], placement: Placement, nodes: Sequence[ListedNode]
+) -> ReplicaFacts:
+    most = max((one.position for one in present), default=0)
+    copies = tuple(CopyFacts(one.node_id, one.role, most - one.position, one.reason) for one in present)
+    expected = max(len(expected_copies(placement, nodes)), placement.copies or 0) + len(placement.readers)
+    return ReplicaFacts(name, leader, copies, expected, tuple(missing_copies(placement, nodes, [one.node_id for one in present])))
 
 
 def _reason(error: Exception) -> str:

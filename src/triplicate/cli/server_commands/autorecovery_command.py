@@ -11,7 +11,7 @@ import click
 from triplicate.cli.process.autorecovery_process import start_autorecovery
 from triplicate.cli.process.probes import Readiness, ServedProcess, autorecovery_problems
 from triplicate.cli.process.serving import serve_process
-from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
+from triplicate.cli.terminal.options import load_configuration, metadata_access, settings_options
 from triplicate.config import AutorecoverySettings, ClientSettings, MetadataSettings, ProcessSettings, SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError
@@ -43,7 +43,7 @@ def autorecovery(config: str | None, flags: Mapping[str, object], parent_pipe: i
     refuse_gaps(security, gaps_of_autorecovery(metadata, configuration.get(ClientSettings), process, security))
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
-        uri, timeout_s = existing(metadata.uri), metadata.session_timeout_s
+        uri, timeout_s = metadata.uri, metadata.session_timeout_s
         access = metadata_access(host, configuration)
         cluster = await open_cluster(uri, host, session_timeout_s=timeout_s, watch_interval_s=WATCH_INTERVAL_S, access=access)
         name = f"{socket.gethostname()}:{os.getpid()}"

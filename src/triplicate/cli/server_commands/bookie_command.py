@@ -12,7 +12,7 @@ from triplicate.bookie import Bookie, Replacement, bookie_id_of, mark_visited
 from triplicate.cli.process.probes import ServedProcess, autorecovery_problems, bookie_problems, bookie_readiness
 from triplicate.cli.process.serving import run_loop, serve_process
 from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
-from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
+from triplicate.cli.terminal.options import load_configuration, metadata_access, settings_options
 from triplicate.cli.terminal.output import confirm, print_json
 from triplicate.config import (
     AutorecoverySettings,
@@ -103,9 +103,7 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         access = metadata_access(host, configuration)
-        cluster = await open_cluster(
-            existing(uri), host, session_timeout_s=session_timeout_s, watch_interval_s=WATCH_INTERVAL_S, access=access
-        )
+        cluster = await open_cluster(uri, host, session_timeout_s=session_timeout_s, watch_interval_s=WATCH_INTERVAL_S, access=access)
         try:
             server = await Bookie.start(host, settings, cluster, metrics, security=security)
         except BaseException:
@@ -190,7 +188,7 @@ def with_cluster(
 
     async def body() -> Result:
         host = real_host(name)
-        cluster = await open_cluster(existing(uri), host, access=metadata_access(host, configuration))
+        cluster = await open_cluster(uri, host, access=metadata_access(host, configuration))
         try:
             return await work(host, cluster)
         finally:

@@ -10,7 +10,7 @@ import click
 
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
-from triplicate.cli.terminal.options import existing, metadata_access, secured
+from triplicate.cli.terminal.options import metadata_access, secured
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.config import MetadataSettings, SecuritySettings, load
 from triplicate.errors import ConfigError
@@ -110,7 +110,7 @@ def copy(source: str, target: str, from_config: str | None, force: bool, as_json
 
     TRIPLICATE_METADATA_TLS, _USER and _PASSWORD_FILE apply to TO, and to FROM without --from-config. All nodes are created with their ACL.
     """
-    existing(_shared(source))
+    _shared(source)
     root, manager = cluster_root(secured(_shared(target)))
 
     async def work(host: Host) -> None:

@@ -15,7 +15,7 @@ from triplicate.cli.overview.core.cluster_problems import problems_of
 from triplicate.cli.overview.core.status_screen import HEIGHT, PIPE_WIDTH, WIDTH, screen_lines
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.client_run import client_of
-from triplicate.cli.terminal.options import FiniteRange, client_settings, cluster_uri, limit_option, metadata_option
+from triplicate.cli.terminal.options import FiniteRange, client_settings, cluster_uri, folder_of, limit_option, metadata_option
 from triplicate.cli.terminal.output import print_json
 from triplicate.config import SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
@@ -39,9 +39,11 @@ def cluster_status(metadata: str | None, watch_s: float | None, limit_s: float, 
     """
 
     async def body() -> bool:
-        async with client_of(cluster_uri(metadata)) as client:
+        uri = cluster_uri(metadata)
+        folder = folder_of(uri)
+        async with client_of(uri) as client:
             tls = TlsIdentity.open(client_settings(SecuritySettings), client.host.clock, client.host.trace)
-            sources = ClusterSources(client, client_settings(LogClientSettings), limit_s, addresses_of, tls)
+            sources = ClusterSources(client, client_settings(LogClientSettings), limit_s, addresses_of, tls, folder)
             healthy = _show(await sources.collect(), as_json, again=watch_s is not None)
             while watch_s is not None:
                 await sleep(client.host.clock, watch_s)

@@ -20,7 +20,7 @@ from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_optio
 from triplicate.cli.server_commands.bookie_status import certificate_text
 from triplicate.cli.server_commands.file_modes import file_mode_findings
 from triplicate.cli.server_commands.machine_checks import MachineWarning, machine_findings
-from triplicate.cli.terminal.options import existing, load_configuration, metadata_access
+from triplicate.cli.terminal.options import load_configuration, metadata_access
 from triplicate.cli.terminal.output import print_json
 from triplicate.config import BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings, SecuritySettings
 from triplicate.errors import TriplicateError
@@ -144,7 +144,7 @@ def door_findings(settings: BookieSettings, security: SecuritySettings, host: Ho
 
 
 async def _open(configuration: Configuration, host: Host) -> ClusterMetadata:
-    return await open_cluster(existing(metadata_uri(configuration)), host, access=metadata_access(host, configuration))
+    return await open_cluster(metadata_uri(configuration), host, access=metadata_access(host, configuration))
 
 
 async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster: ClusterMetadata | None, uri: str) -> list[DoctorFinding]:

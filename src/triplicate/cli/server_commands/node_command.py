@@ -14,7 +14,7 @@ from triplicate.cli.process.audit_log import configure_audit_log
 from triplicate.cli.process.probes import ServedProcess, node_problems, node_readiness
 from triplicate.cli.process.serving import serve_process, warn_of_open_files
 from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
-from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
+from triplicate.cli.terminal.options import load_configuration, metadata_access, settings_options
 from triplicate.client import Client
 from triplicate.config import (
     ClientSettings,
@@ -132,7 +132,7 @@ def run_node(configuration: Configuration, parent_pipe: int | None, ready_pipe: 
         ServerSecurity.of_settings(settings, identity, b"")  # Errors of the settings come before the wait for the metadata.
         resp_door = RespDoor(host, settings, resp, identity)
         async with AsyncExitStack() as opened:
-            cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata_access(host, configuration))
+            cluster = await open_cluster_in_time(metadata.uri, host, metadata_access(host, configuration))
             opened.push_async_callback(cluster.aclose)
             client = Client(host, cluster, configuration.get(ClientSettings), metrics, security=own_security)
             opened.push_async_callback(client.aclose)

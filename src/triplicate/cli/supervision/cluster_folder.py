@@ -36,7 +36,7 @@ from triplicate.config import (
     variable_of,
 )
 from triplicate.errors import ConfigError, EnvironmentFault, FormatError, WrongCluster
-from triplicate.metadata import DEFAULT_ROOT
+from triplicate.metadata import DEFAULT_ROOT, METADATA_FILE
 
 VERSION = 1
 ZOOKEEPER_VERSION = 2
@@ -100,7 +100,7 @@ class ClusterFolder:
     @property
     def metadata_path(self) -> Path:
         """The file or folder with the metadata."""
-        return self.path / ("metadata.db" if self.zookeeper is None else f"{ZOOKEEPER}/data")
+        return self.path / (METADATA_FILE if self.zookeeper is None else f"{ZOOKEEPER}/data")
 
     @property
     def metadata_uri(self) -> str:

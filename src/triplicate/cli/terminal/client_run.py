@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.options import client_settings, cluster_uri
+from triplicate.cli.terminal.options import client_settings, cluster_uri, folder_of
 from triplicate.client import Client, connect
 from triplicate.config import ClientSettings, MetadataSettings, SecuritySettings
+from triplicate.errors import BookieUnavailable, NotEnoughBookies, ReadFailed
 
 
 def client_of(uri: str, *, name: str = "client") -> connect:
@@ -39,6 +40,12 @@ def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[Non
 
     async def body() -> None:
         async with client_of(uri, name=name) as client:
-            await work(client)
+            try:
+                await work(client)
+            except (BookieUnavailable, NotEnoughBookies, ReadFailed) as error:
+                if await client.metadata.bookies.registered_ids():
+                    raise
+                start = f"start `triplicate up --dir {folder_of(uri)}`, or its servers"
+                raise type(error)(f"no bookie of the cluster at {uri} runs: {start}") from error
 
     run_loop(body())

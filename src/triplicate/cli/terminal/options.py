@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,7 @@ from triplicate.config import (
     settings_of_environment,
     variable_of,
 )
-from triplicate.errors import ConfigError
+from triplicate.errors import ConfigError, FormatError
 from triplicate.metadata import MetadataAccess
 from triplicate.runtime import Host
 from triplicate.security import gaps_of_metadata_client, refuse_gaps
@@ -132,11 +133,13 @@ def cluster_uri(given: str | None) -> str:
     """The given URI, that in the settings of client commands, or that of the cluster in the default folder.
 
     Raises:
-        ConfigError: there is none, or security is required and the connection to the metadata is not secure.
+        ConfigError: there is none, the given one is empty, or security is required and the connection to the metadata is not secure.
     """
+    if given == "":
+        raise ConfigError("--metadata is empty: give the URI of a cluster, or leave the option out")
     uri = given or client_settings(MetadataSettings).uri
     if uri:
-        return secured(existing(uri))
+        return secured(uri)
     folder = read_folder(Path(DEFAULT_FOLDER))
     if folder is not None and folder.metadata_path.exists():
         return folder.metadata_uri
@@ -154,19 +157,14 @@ def secured(uri: str) -> str:
     return uri
 
 
-def existing(uri: str) -> str:
-    """Return the URI after checking that its file exists: SQLite would create an empty file for a mistyped path.
-
-    Raises:
-        ConfigError: the file does not exist, or the URI has no absolute path.
-    """
-    if uri.startswith("sqlite://") and not uri.startswith("sqlite:///"):
-        absolute = Path(uri.removeprefix("sqlite://")).absolute()
-        raise ConfigError(f"{uri} does not name an absolute path, which takes three slashes: sqlite://{absolute}")
-    path = uri.removeprefix("sqlite://") if uri.startswith("sqlite://") else None
-    if path is not None and not Path(path).exists():
-        raise ConfigError(f"there is no cluster at {uri}: start one with `triplicate up`, or check the address")
-    return uri
+def folder_of(uri: str) -> str:
+    """The folder of `triplicate up` with the cluster at a URI; ``FOLDER`` if it is not known."""
+    for path in (Path(uri.removeprefix("sqlite://")).parent, Path(DEFAULT_FOLDER)):
+        with contextlib.suppress(FormatError):
+            folder = read_folder(path)
+            if folder is not None and folder.metadata_uri == uri:
+                return str(path)
+    return "FOLDER"
 
 
 def metadata_access(host: Host, configuration: Configuration | None = None) -> MetadataAccess:

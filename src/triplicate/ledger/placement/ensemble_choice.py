@@ -66,8 +66,8 @@ def choose_ensemble(
     names = sorted(set(writable))
     if len(names) < size:
         raise NotEnoughBookies(
-            f"an ensemble of {size} needs {size} writable bookies, there are {len(names)} ({_listed(names)}); "
-            "start more bookies or create the ledger with a smaller ensemble_size and write_quorum"
+            f"an ensemble of {size} needs {size} writable bookies, there are {len(names)} ({_listed(names)}); start "
+            + ("more bookies or create the ledger with a smaller ensemble_size and write_quorum" if names else "the cluster's bookies")
         )
     if rules is None:
         return tuple(draw_bookies(names, size, rng, avoid))

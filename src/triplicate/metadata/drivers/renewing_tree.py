@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from triplicate.errors import AccessRefused, ConnectionLost, NoNode, SessionExpired, WrongCluster
+from triplicate.errors import AccessRefused, ConfigError, ConnectionLost, NoNode, SessionExpired, WrongCluster
 from triplicate.metadata.core.tree import ANY_VERSION, Stat, Tree, TreeOperation, Watch
 from triplicate.runtime import Backoff, Host, shielded, sleep
 
@@ -178,6 +178,9 @@ class RenewingTree:
             except AccessRefused as error:
                 self._refused, self._again_at = error, now + REFUSED_PAUSE_S
                 self._host.trace("metadata.access_refused", error=str(error))
+            except ConfigError as error:
+                # The first session was opened with the same address, and what has changed since may change back.
+                raise ConnectionLost(f"no metadata session: {error}") from error
             else:
                 self._refused = None
                 return tree

@@ -94,9 +94,10 @@ def _raise_not_ephemeral() -> NoReturn:
 class SqliteStore:
     """One connection, used by one thread. Methods with the names of `Tree`'s methods follow their contracts."""
 
-    def __init__(self, path: str, wall_us: Callable[[], int]) -> None:
+    def __init__(self, path: str, wall_us: Callable[[], int], *, create: bool = True) -> None:
         self._path = path
         self._wall_us = wall_us
+        self._create = create
         self.lock_directory = f"{path}-sessions"
         self._session_id = 0
         self._touched: Touched = {}
@@ -351,7 +352,10 @@ class SqliteStore:
         require_sound_sqlite()
         if not os.path.isdir(os.path.dirname(self._path)):
             raise ConfigError(f"metadata file {self._path}: its directory does not exist; create it, or correct the address")
-        self._create_private()
+        if self._create:
+            self._create_private()
+        elif not os.path.exists(self._path):
+            raise ConfigError(f"metadata file {self._path} does not exist: correct the address, or start a cluster with `triplicate up`")
         try:
             database = apsw.Connection(self._path)
         except apsw.Error as error:
@@ -385,6 +389,8 @@ class SqliteStore:
         (tables,) = self._row("SELECT count(*) FROM sqlite_master")
         if application != APPLICATION_ID and tables:
             raise ConfigError(f"{self._path} is a database of another program; choose another metadata file")
+        if not self._create and not tables:
+            raise ConfigError(f"metadata file {self._path} is empty: correct the address, or start a cluster with `triplicate up`")
         self._execute("PRAGMA synchronous = FULL")
         self._switch_to_wal()
         self._transaction("BEGIN IMMEDIATE", self._create_schema)

@@ -54,21 +54,23 @@ class SqliteTree:
         self._scope.spawn(self._poll(), name="poll")
 
     @classmethod
-    async def open(cls, path: str, host: Host, *, watch_interval_s: float = 0.0) -> SqliteTree:
-        """Open the file, creating it if it is missing, and begin a session.
+    async def open(cls, path: str, host: Host, *, watch_interval_s: float = 0.0, create: bool = True) -> SqliteTree:
+        """Open the file, and begin a session.
 
         Args:
             path: absolute path of the file.
             watch_interval_s: least time between two checks for changes by other sessions, for the session's watches.
+            create: make the file if it is missing.
 
         Raises:
-            ConfigError: the path is not absolute, its directory is missing or not writable, or the file belongs to another program.
+            ConfigError: the path is not absolute, its directory is missing or not writable, or the file belongs to another program. Without
+                `create`, also if there is no file, or an empty one.
             FormatError: the file was created by a later release. CorruptionError: the file is damaged.
         """
         if not os.path.isabs(path):
             raise ConfigError(f"the metadata file's path must be absolute, not {path!r}")
         worker = host.new_worker("metadata")
-        opening = _Opening(path, host.clock.wall_us)
+        opening = _Opening(path, host.clock.wall_us, create)
         try:
             session = await worker.run(opening.begin)
         except BaseException:
@@ -293,15 +295,16 @@ class _Session(NamedTuple):
 class _Opening:
     """The steps of opening, run on the worker's thread, and their rollback."""
 
-    def __init__(self, path: str, wall_us: Callable[[], int]) -> None:
+    def __init__(self, path: str, wall_us: Callable[[], int], create: bool) -> None:
         self._path = path
         self._wall_us = wall_us
+        self._create = create
         self._store: SqliteStore | None = None
         self._poll: SqlitePoll | None = None
         self._lock: SessionLock | None = None
 
     def begin(self) -> _Session:
-        store = self._store = SqliteStore(self._path, self._wall_us)
+        store = self._store = SqliteStore(self._path, self._wall_us, create=self._create)
         try:
             lock = self._lock = SessionLock.acquire(store.lock_directory)
         except OSError as error:

@@ -17,7 +17,6 @@ from triplicate.replica import (
     PlacedReplica,
     Placement,
     candidates_of,
-    expected_nodes,
     leader_of,
     listed_nodes,
     placement_change,
@@ -51,11 +50,6 @@ async def stored_databases(client: Client) -> list[StoredDatabase]:
 async def placed_databases(client: Client) -> list[PlacedReplica]:
     """All databases with their placement and their state, by name, without those that cannot be read."""
     return [one.placed for one in await stored_databases(client)]
-
-
-def expected_copies(info: DatabaseInfo, nodes: Sequence[ListedNode]) -> frozenset[str]:
-    """The nodes that are to have copies of a database that may lead."""
-    return expected_nodes(info.placement, [one.placed() for one in nodes])
 
 
 async def _stored(client: Client, name: str) -> StoredDatabase | None:

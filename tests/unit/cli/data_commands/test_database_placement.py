@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from triplicate.cli.data_commands.database_placement import alter, copies_text, missing_copies, placed, placement_text
-from triplicate.replica import Candidate
+from triplicate.cli.data_commands.database_placement import alter, copies_text, placed, placement_text
+from triplicate.replica import Candidate, missing_copies
 from triplicate.sql import EVERYWHERE, DatabaseInfo, ListedNode, NodeEntry, Placement
 
 NODES = [ListedNode(NodeEntry(name), f"{name}:5432", knows_placement=True) for name in ("n1", "n2", "n3")]
@@ -36,9 +36,12 @@ def test_an_alteration_of_nothing_is_wrong_usage() -> None:
 
 def test_copies_are_counted_against_the_expected_number() -> None:
     assert copies_text(SHOP, NODES) == "1 of 3 copies, 0 of 1 read-only"
-    assert missing_copies(SHOP, NODES) == ["n3"]
+    assert missing_copies(SHOP.placement, NODES, [one.node_id for one in COPIES]) == ["n3"]
     everywhere = DatabaseInfo("shop", b"i" * 16, "database.shop", 1, nodes=COPIES)
     assert copies_text(everywhere, [NODES[0], NODES[1]]) == "1 of 2 copies"
+    absent, draining = ListedNode(NodeEntry("n4")), ListedNode(NodeEntry("n5", is_draining=True))
+    assert copies_text(everywhere, [*NODES, absent, draining]) == "1 of 4 copies", "one that does not run is expected to come back"
+    assert missing_copies(EVERYWHERE, [*NODES, absent, draining], ["n1", "n2"]) == ["n3", "n4"]
 
 
 def test_a_placement_is_shown_in_words() -> None:

@@ -9,12 +9,13 @@ from triplicate.cli.overview.core.cluster_facts import (
     BookieState,
     ClusterFacts,
     CopyFacts,
-    DatabaseFacts,
     LedgerCounts,
     Listed,
     LogFacts,
     MarkFacts,
+    NodeFacts,
     RecoveryFacts,
+    ReplicaFacts,
 )
 
 GIB = 1024**3
@@ -42,11 +43,11 @@ def healthy() -> ClusterFacts:
         NOW_MS,
         Listed((bookie(1), bookie(2), bookie(3))),
         LedgerCounts(12, 2, {"bookie-1": 12, "bookie-2": 11, "bookie-3": 12}),
-        Listed(("node-1", "node-2")),
+        Listed((NodeFacts("node-1"), NodeFacts("node-2"))),
         Listed(
             (
-                DatabaseFacts("shop", "node-1", (CopyFacts("node-1", "leader", 0), CopyFacts("node-2", "follower", 17))),
-                DatabaseFacts("stock", "node-2", (CopyFacts("node-1", "follower", 0), CopyFacts("node-2", "leader", 0))),
+                ReplicaFacts("shop", "node-1", (CopyFacts("node-1", "leader", 0), CopyFacts("node-2", "follower", 17)), 2),
+                ReplicaFacts("stock", "node-2", (CopyFacts("node-1", "follower", 0), CopyFacts("node-2", "leader", 0)), 2),
             )
         ),
         Listed((LogFacts("events", "a writer", 3, 41), LogFacts("old", None, 1, None))),
@@ -62,7 +63,7 @@ def wounded() -> ClusterFacts:
     return replace(
         facts,
         bookies=Listed((bookie(1), bookie(2, BookieState.LOST), silent)),
-        databases=Listed((DatabaseFacts("shop", None, (CopyFacts("node-2", "diverged", 3, "its log differs"),)),)),
+        databases=Listed((ReplicaFacts("shop", None, (CopyFacts("node-2", "diverged", 3, "its log differs"),)),)),
         logs=Listed((LogFacts("events", None, 4, None, reduced=2, lost=1, missing=(40,)),)),
         marks=Listed((MarkFacts(7, ("bookie-2",), NOW_MS - 600_000, None), MarkFacts(9, ("bookie-2",), NOW_MS - 60_000, None))),
         recovery=RecoveryFacts(False, None),

@@ -105,7 +105,7 @@ class LedgerCensus:
 
 @dataclass(frozen=True, slots=True)
 class CopyFacts:
-    """The copy of a database on one node."""
+    """The copy of a database or store on one node."""
 
     node_id: str
     role: str
@@ -116,22 +116,31 @@ class CopyFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseFacts:
-    """One database."""
+class NodeFacts:
+    """One database node that runs, or has run and was not removed."""
+
+    name: str
+    is_running: bool = True
+    is_draining: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFacts:
+    """One database or key-value store."""
 
     name: str
     leader: str | None
     copies: tuple[CopyFacts, ...] = ()
-    expected: int | None = None
-    """Expected number of copies that may lead; None: one on every node."""
-    readers: tuple[str, ...] = ()
-    """Nodes whose copies never lead."""
+    expected: int = 0
+    """Expected number of copies, with those that never lead."""
+    missing_on: tuple[str, ...] = ()
+    """Nodes that are to have a copy and report none."""
 
     @property
     def missing(self) -> int:
-        """How many of the expected copies cannot be used. Copies on every node are expected where nodes run, and none is missing."""
-        served = sum(copy.role in SERVED_ROLES and copy.node_id not in self.readers for copy in self.copies)
-        return max(0, (self.expected or 0) - served)
+        """How many of the expected copies cannot be used."""
+        served = sum(copy.role in SERVED_ROLES for copy in self.copies)
+        return max(len(self.missing_on), self.expected - served, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +248,8 @@ class ClusterFacts:
     """Milliseconds since the epoch."""
     bookies: Listed[BookieFacts] = Listed()
     ledgers: LedgerCounts = LedgerCounts()
-    nodes: Listed[str] = Listed()
-    """Ids of the registered database nodes."""
-    databases: Listed[DatabaseFacts] = Listed()
+    nodes: Listed[NodeFacts] = Listed()
+    databases: Listed[ReplicaFacts] = Listed()
     logs: Listed[LogFacts] = Listed()
     marks: Listed[MarkFacts] = Listed()
     recovery: RecoveryFacts = RecoveryFacts()
@@ -255,6 +263,24 @@ class ClusterFacts:
     acls: NodeAclFacts = NodeAclFacts()
     certificates: Listed[DoorCertificate] = Listed()
     """Of every registered server with TLS; none without an authority to verify them."""
+    stores: Listed[ReplicaFacts] = Listed()
+    folder: str = "FOLDER"
+    """Of `triplicate up` with this cluster, if it is known."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether a bookie or a node is registered, or nobody could find out."""
+        return self.has_bookie or bool(self.nodes.cut) or any(one.is_running for one in self.nodes.items)
+
+    @property
+    def has_bookie(self) -> bool:
+        """Whether a bookie is registered, or nobody could find out."""
+        return bool(self.bookies.cut) or any(one.state is not BookieState.LOST for one in self.bookies.items)
+
+    @property
+    def absent_nodes(self) -> tuple[str, ...]:
+        """Nodes that do not run. One that drains is about to leave, and is none of them."""
+        return tuple(one.name for one in self.nodes.items if not one.is_running and not one.is_draining)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from triplicate.cli.overview.core.cluster_facts import (
     BookieFacts,
     BookieState,
     ClusterFacts,
-    DatabaseFacts,
     LedgerCounts,
     LogFacts,
     MarkFacts,
+    ReplicaFacts,
 )
 
 NAMED_MAX = 3
@@ -32,9 +32,9 @@ class Problem:
 
 def problems_of(facts: ClusterFacts) -> tuple[Problem, ...]:
     """All problems, the most urgent first. Of a cluster that does not run, only those that a start does not solve follow that one."""
-    if _has_no_bookie(facts) and not facts.nodes.items and not facts.nodes.cut:
+    if not facts.runs:
         text = "nothing of this cluster runs: no bookie and no node is registered; start `triplicate up` of its folder, or its servers"
-        stopped = Problem(text, "triplicate up --dir FOLDER")
+        stopped = Problem(text, f"triplicate up --dir {facts.folder}")
         return (stopped, *_silent_sources(facts), *_freeze(facts), *_acls(facts), *_unreadable(facts), *_certificates(facts))
     return (
         *_silent_sources(facts),
@@ -42,7 +42,9 @@ def problems_of(facts: ClusterFacts) -> tuple[Problem, ...]:
         *_acls(facts),
         *_bookies(facts),
         *_repair(facts),
-        *_databases(facts.databases.items),
+        *_nodes(facts),
+        *_replicas("database", facts.databases.items, facts.absent_nodes),
+        *_replicas("kv", facts.stores.items, facts.absent_nodes),
         *_logs(facts.logs.items),
         *_unreadable(facts),
         *_certificates(facts),
@@ -54,9 +56,9 @@ def is_bad_bookie(bookie: BookieFacts) -> bool:
     return bookie.state is not BookieState.WRITABLE or bool(bookie.silence) or not bookie.visited
 
 
-def is_bad_database(database: DatabaseFacts) -> bool:
+def is_bad_replica(replica: ReplicaFacts) -> bool:
     """Whether no node leads it, or a copy is not served or missing."""
-    return database.leader is None or database.missing > 0 or any(copy.role not in SERVED_ROLES for copy in database.copies)
+    return replica.leader is None or replica.missing > 0 or any(copy.role not in SERVED_ROLES for copy in replica.copies)
 
 
 def is_bad_log(log: LogFacts) -> bool:
@@ -71,6 +73,7 @@ def _silent_sources(facts: ClusterFacts) -> Iterator[Problem]:
         "the ledgers": facts.ledgers.cut,
         "the database nodes": facts.nodes.cut,
         "the databases": facts.databases.cut,
+        "the stores": facts.stores.cut,
         "the logs": facts.logs.cut,
         "the under-replicated ledgers": facts.marks.cut,
         "the state of auto-recovery": facts.recovery.cut,
@@ -105,23 +108,21 @@ def open_nodes_text(count: int, nodes: int, example: str) -> str:
     return f"everyone may use {count} of the first {nodes} nodes in ZooKeeper, for example {example}"
 
 
-def _has_no_bookie(facts: ClusterFacts) -> bool:
-    return not facts.bookies.cut and all(one.state is BookieState.LOST for one in facts.bookies.items)
-
-
 def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
     bookies = facts.bookies.items
-    if _has_no_bookie(facts):
+    if not facts.has_bookie:
         # Nobody knows whether their data are lost: they are stopped together, and a decommission would be wrong.
         yield Problem("no bookie runs: none is registered; start their servers", "triplicate bookie list")
         return
     lost = [one for one in bookies if one.state is BookieState.LOST]
+    unused = [one for one in lost if one.has_cookie and not facts.ledgers.cut and not facts.ledgers.by_bookie.get(one.bookie_id)]
+    for one in unused:
+        text = f"bookie {one.bookie_id} is lost, and no ledger names it: start it, or decommission it if it is gone for good"
+        yield Problem(text, f"triplicate bookie decommission {one.bookie_id}")
+    lost = [one for one in lost if one not in unused]
     if lost:
         named = _named([f"{one.bookie_id} ({_ledgers(facts.ledgers, one.bookie_id)})" for one in lost])
         yield Problem(f"{_count(len(lost), 'bookie is', 'bookies are')} lost: {named}", "triplicate bookie list")
-    for one in lost:
-        if one.has_cookie and not facts.ledgers.cut and not facts.ledgers.by_bookie.get(one.bookie_id):
-            yield Problem(f"no ledger names the lost bookie {one.bookie_id}", f"triplicate bookie decommission {one.bookie_id}")
     if not facts.bookies.cut and not any(one.state is BookieState.WRITABLE for one in bookies):
         yield Problem("no bookie is writable", "triplicate bookie list")
     if facts.missing_domains:
@@ -200,17 +201,29 @@ def _missing(marks: tuple[MarkFacts, ...]) -> str:
     return f"{missing}; misplaced: {misplaced}" if misplaced else missing
 
 
-def _databases(databases: tuple[DatabaseFacts, ...]) -> Iterator[Problem]:
-    for one in databases:
-        command = f"triplicate database show {one.name}"
+def _nodes(facts: ClusterFacts) -> Iterator[Problem]:
+    for name in facts.absent_nodes:
+        lacking = [one.name for one in (*facts.databases.items, *facts.stores.items) if name in one.missing_on]
+        copies = f", and {_named(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} a copy" if lacking else ""
+        yield Problem(
+            f"node {name} does not run{copies}: start it, or remove it with triplicate node remove {name}", "triplicate node list"
+        )
+
+
+def _replicas(group: str, replicas: Sequence[ReplicaFacts], absent_nodes: Sequence[str]) -> Iterator[Problem]:
+    """The problems of databases or of stores, which a group of commands shows. That of a node which does not run names its copies."""
+    kind = "store" if group == "kv" else group
+    for one in replicas:
+        command = f"triplicate {group} show {one.name}"
         if one.leader is None:
             why = _named([f"{copy.node_id}: {copy.reason}" for copy in one.copies if copy.reason])
-            yield Problem(f"database {one.name} has no leader{f' ({why})' if why else ''}", command)
-        if one.missing:
-            yield Problem(f"database {one.name} has {(one.expected or 0) - one.missing} of {one.expected} copies", command)
+            yield Problem(f"{kind} {one.name} has no leader{f' ({why})' if why else ''}", command)
+        if one.missing > sum(name in absent_nodes for name in one.missing_on):
+            lacking = f": none on {_named(list(one.missing_on))}" if one.missing_on else ""
+            yield Problem(f"{kind} {one.name} has {one.expected - one.missing} of {one.expected} copies{lacking}", command)
         for copy in one.copies:
             if copy.role not in SERVED_ROLES:
-                yield Problem(f"the copy of database {one.name} on {copy.node_id} is {copy.role}", command)
+                yield Problem(f"the copy of {kind} {one.name} on {copy.node_id} is {copy.role}", command)
 
 
 def _logs(logs: tuple[LogFacts, ...]) -> Iterator[Problem]:

@@ -12,13 +12,13 @@ from triplicate.cli.overview.core.cluster_facts import (
     BookieState,
     ClusterFacts,
     CopyFacts,
-    DatabaseFacts,
     LedgerCounts,
     LogFacts,
     MarkFacts,
     ProgressFacts,
+    ReplicaFacts,
 )
-from triplicate.cli.overview.core.cluster_problems import Problem, age_text, is_bad_bookie, is_bad_database, is_bad_log, problems_of
+from triplicate.cli.overview.core.cluster_problems import Problem, age_text, is_bad_bookie, is_bad_log, is_bad_replica, problems_of
 from triplicate.cli.overview.core.text_table import Section, TableRow, cut_text, divide_room, section_lines, size_text
 
 WIDTH = 80
@@ -34,13 +34,14 @@ LATE_S = 15.0
 
 
 def screen_lines(facts: ClusterFacts, width: int = WIDTH, height: int = HEIGHT) -> list[str]:
-    """The screen: verdict, problems, bookies, databases, logs, under-replicated ledgers. At most `height` lines of `width` characters.
+    """The screen: verdict, problems, bookies, databases, stores if there are any, logs, under-replicated ledgers.
 
-    Rows that do not fit are counted, and rows with problems are kept before the others.
+    At most `height` lines of `width` characters. Rows that do not fit are counted, and rows with problems are kept before the others.
     """
     problems = problems_of(facts)
     lines = [cut_text(_verdict(facts, problems), width), *_problem_lines(problems, width)]
-    sections = [_bookies(facts), _databases(facts), _logs(facts), _marks(facts)]
+    stores = [_stores(facts)] if facts.stores.items or facts.stores.cut else []
+    sections = [_bookies(facts), _databases(facts), *stores, _logs(facts), _marks(facts)]
     room = height - len(lines) - sum(1 + section.frame_lines for section in sections)
     shares = divide_room([len(section.rows) for section in sections], room)
     for section, share in zip(sections, shares, strict=True):
@@ -74,7 +75,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 def _bookies(facts: ClusterFacts) -> Section:
     bookies, counts = facts.bookies, facts.ledgers
     states = {state: sum(one.state is state for one in bookies.items) for state in BookieState}
-    by_state = ", ".join(f"{count} {state}" for state, count in states.items() if count)
+    by_state = ", ".join(f"{count} {state}" for state, count in states.items() if count) if facts.has_bookie else "none runs"
     ledgers = f"{counts.total}{'+' if counts.cut else ''} ledgers, {counts.open} open"
     title = f"BOOKIES {len(bookies.items)}{_cut(bookies.cut)}" + (f": {by_state}" if by_state else "") + f"; {ledgers}"
     located = any(one.location != UNSTATED_LOCATION for one in bookies.items)
@@ -83,7 +84,12 @@ def _bookies(facts: ClusterFacts) -> Section:
     for one in bookies.items:
         location = "-" if one.state is BookieState.LOST else one.location
         place = (location, one.host or "-") if located else (one.host or "-",)
-        rows.append(TableRow((*place, one.bookie_id, _state_text(one), _disk_text(one), _ledgers_of(one, counts)), is_bad_bookie(one)))
+        rows.append(
+            TableRow(
+                (*place, one.bookie_id, _state_text(one) if facts.has_bookie else "absent", _disk_text(one), _ledgers_of(one, counts)),
+                is_bad_bookie(one),
+            )
+        )
     return Section(
         title, (*headings, "bookie", "state", "disk free", "ledgers"), tuple(rows), ("disk free", "ledgers"), "triplicate bookie list"
     )
@@ -107,15 +113,23 @@ def _ledgers_of(bookie: BookieFacts, counts: LedgerCounts) -> str:
 
 def _databases(facts: ClusterFacts) -> Section:
     found, nodes = facts.databases, facts.nodes
-    title = f"DATABASES {len(found.items)}{_cut(found.cut)} on {len(nodes.items)}{_cut(nodes.cut)} nodes"
-    rows = [TableRow(_database_cells(one), is_bad_database(one)) for one in found.items]
+    running = sum(one.is_running for one in nodes.items)
+    on = f"{running}{f' of {len(nodes.items)}' if running < len(nodes.items) else ''}{_cut(nodes.cut)}"
+    title = f"DATABASES {len(found.items)}{_cut(found.cut)} on {on} {'node' if on == '1' else 'nodes'}"
+    rows = [TableRow(_replica_cells(one), is_bad_replica(one)) for one in found.items]
     return Section(title, ("database", "leader", "copies"), tuple(rows), command="triplicate database list")
 
 
-def _database_cells(database: DatabaseFacts) -> tuple[str, ...]:
-    copies = ", ".join(_copy_text(one) for one in database.copies if one.node_id != database.leader or one.role not in ("leader", ""))
-    counted = f"{database.expected - database.missing} of {database.expected}: " if database.expected is not None else ""
-    return database.name, database.leader or "none", counted + (copies or "no other copy")
+def _stores(facts: ClusterFacts) -> Section:
+    found = facts.stores
+    rows = [TableRow(_replica_cells(one), is_bad_replica(one)) for one in found.items]
+    return Section(f"STORES {len(found.items)}{_cut(found.cut)}", ("store", "leader", "copies"), tuple(rows), command="triplicate kv list")
+
+
+def _replica_cells(replica: ReplicaFacts) -> tuple[str, ...]:
+    copies = ", ".join(_copy_text(one) for one in replica.copies if one.node_id != replica.leader or one.role not in ("leader", ""))
+    counted = f"{replica.expected - replica.missing} of {replica.expected}: " if replica.expected else ""
+    return replica.name, replica.leader or "none", counted + (copies or "no other copy")
 
 
 def _copy_text(copy: CopyFacts) -> str:

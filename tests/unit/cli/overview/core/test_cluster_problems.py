@@ -16,7 +16,9 @@ from triplicate.cli.overview.core.cluster_facts import (
     Listed,
     LogFacts,
     MarkFacts,
+    NodeFacts,
     RecoveryFacts,
+    ReplicaFacts,
 )
 from triplicate.cli.overview.core.cluster_problems import age_text, problems_of
 from triplicate.cli.overview.core.status_screen import screen_lines
@@ -83,8 +85,8 @@ def test_a_recovering_cluster_is_not_healthy() -> None:
         ),
         (replace(healthy(), bookies=Listed((), "no answer within 3 s")), "not read completely: the bookies: no answer within 3 s"),
         (
-            replace(healthy(), logs=Listed((), "late"), databases=Listed((), "late")),
-            "not read completely: the databases, the logs: late",
+            replace(healthy(), logs=Listed((), "late"), databases=Listed((), "late"), stores=Listed((), "late")),
+            "not read completely: the databases, the stores, the logs: late",
         ),
         (replace(healthy(), recovery=RecoveryFacts(cut="late")), "not read completely: the state of auto-recovery: late"),
         (replace(healthy(), ledgers=LedgerCounts(3, unreadable=(5,))), "the metadata of 1 ledger cannot be decoded: 5"),
@@ -125,23 +127,46 @@ def test_ages_have_units(age_ms: int, text: str) -> None:
 def test_a_lost_bookie_that_no_ledger_names_can_be_decommissioned() -> None:
     facts = replace(healthy(), bookies=Listed((bookie(1), bookie(2, BookieState.LOST))), ledgers=LedgerCounts(3, by_bookie={"bookie-1": 3}))
     problems = {problem.text: problem.command for problem in problems_of(facts)}
-    assert "1 bookie is lost: bookie-2 (0 ledgers)" in problems
-    assert problems["no ledger names the lost bookie bookie-2"] == "triplicate bookie decommission bookie-2"
+    text = "bookie bookie-2 is lost, and no ledger names it: start it, or decommission it if it is gone for good"
+    assert problems == {text: "triplicate bookie decommission bookie-2"}, "one death is one problem"
     named = replace(facts, ledgers=LedgerCounts(3, by_bookie={"bookie-2": 1}))
-    assert "no ledger names the lost bookie bookie-2" not in texts(named)
+    assert texts(named) == ["1 bookie is lost: bookie-2 (1 ledger)"]
     unknown = replace(facts, ledgers=LedgerCounts(3, cut="late"))
-    assert "no ledger names the lost bookie bookie-2" not in texts(unknown)
+    assert "1 bookie is lost: bookie-2 (0+ ledgers)" in texts(unknown)
+    assert text not in texts(unknown)
 
 
-def test_missing_copies_of_a_database_are_counted_without_read_only_ones() -> None:
+@pytest.mark.parametrize("kind", ["database", "store"])
+def test_a_copy_that_is_missing_on_a_node_that_runs_is_a_problem(kind: str) -> None:
     copies = (CopyFacts("node-1", "leader", 0), CopyFacts("node-2", "follower", 0))
-    (shop, *_) = healthy().databases.items
-    placed = replace(shop, copies=copies, expected=2, readers=("node-2",))
-    facts = replace(healthy(), databases=Listed((placed,)))
-    assert texts(facts) == [f"database {shop.name} has 1 of 2 copies"]
-    assert texts(replace(healthy(), databases=Listed((replace(placed, readers=()),)))) == []
-    shown = "\n".join(screen_lines(facts))
-    assert "1 of 2: node-2 follower" in shown
+    shop = ReplicaFacts("shop", "node-1", copies, 3, ("node-3",))
+    healthy_now = replace(healthy(), nodes=Listed(tuple(NodeFacts(f"node-{number}") for number in (1, 2, 3))))
+
+    def having(replica: ReplicaFacts) -> ClusterFacts:
+        found = Listed((replica,))
+        return replace(healthy_now, stores=found) if kind == "store" else replace(healthy_now, databases=found)
+
+    facts = having(shop)
+    (problem,) = problems_of(facts)
+    assert problem.text == f"{kind} shop has 2 of 3 copies: none on node-3"
+    assert problem.command == f"triplicate {'kv' if kind == 'store' else kind} show shop"
+    assert "2 of 3: node-2 follower" in "\n".join(screen_lines(facts))
+    assert texts(having(replace(shop, missing_on=()))) == [f"{kind} shop has 2 of 3 copies"], "no third node was there to be chosen"
+
+
+def test_a_node_that_does_not_run_is_one_problem_and_names_what_lacks_a_copy() -> None:
+    copies = (CopyFacts("node-1", "leader", 0),)
+    shop, basket = (ReplicaFacts(name, "node-1", copies, 2, ("node-2",)) for name in ("shop", "basket"))
+    nodes = Listed((NodeFacts("node-1"), NodeFacts("node-2", is_running=False)))
+    facts = replace(healthy(), nodes=nodes, databases=Listed((shop,)), stores=Listed((basket,)))
+    (problem,) = problems_of(facts)
+    remedy = "start it, or remove it with triplicate node remove node-2"
+    assert problem.text == f"node node-2 does not run, and shop, basket lack a copy: {remedy}"
+    assert problem.command == "triplicate node list"
+    assert "DATABASES 1 on 1 of 2 nodes" in screen_lines(facts)
+    assert texts(replace(healthy(), nodes=nodes)) == [f"node node-2 does not run: {remedy}"]
+    draining = Listed((NodeFacts("node-1"), NodeFacts("node-2", is_running=False, is_draining=True)))
+    assert texts(replace(healthy(), nodes=draining)) == [], "an operator has let it leave"
 
 
 def test_a_freeze_of_ensembles_is_a_problem_with_its_end() -> None:
@@ -157,7 +182,12 @@ def test_a_freeze_of_ensembles_is_a_problem_with_its_end() -> None:
 def stopped() -> ClusterFacts:
     facts = wounded()
     bookies = tuple(replace(bookie(number, BookieState.LOST), has_cookie=True) for number in range(1, 5))
-    return replace(facts, bookies=Listed(bookies), ledgers=LedgerCounts(12, 2, {"bookie-1": 12}), nodes=Listed(()))
+    return replace(
+        facts,
+        bookies=Listed(bookies),
+        ledgers=LedgerCounts(12, 2, {"bookie-1": 12}),
+        nodes=Listed((NodeFacts("node-1", is_running=False),)),
+    )
 
 
 def test_a_cluster_that_is_stopped_has_one_problem() -> None:
@@ -165,12 +195,15 @@ def test_a_cluster_that_is_stopped_has_one_problem() -> None:
         (problem,) = problems_of(facts)
         assert problem.text.startswith("nothing of this cluster runs: no bookie and no node is registered; start `triplicate up`")
         assert problem.command == "triplicate up --dir FOLDER"
+        assert not [line for line in screen_lines(facts) if "bookie-" in line and "lost" in line], "nobody knows whether a disk is lost"
+    (problem,) = problems_of(replace(stopped(), folder="/there"))
+    assert problem.command == "triplicate up --dir /there"
     (_, frozen) = problems_of(replace(stopped(), freeze=FreezeFacts("since yesterday")))
     assert frozen.text == "ensembles are frozen since yesterday", "a start does not solve this"
 
 
 def test_bookies_that_are_all_gone_are_not_to_be_decommissioned() -> None:
-    problems = problems_of(replace(stopped(), nodes=Listed(("node-1",))))
+    problems = problems_of(replace(stopped(), nodes=Listed((NodeFacts("node-1"),))))
     assert problems[0].text == "no bookie runs: none is registered; start their servers"
     assert "database shop has no leader (node-2: its log differs)" in [one.text for one in problems]
     assert not [one for one in problems if "decommission" in one.command or "lost: " in one.text]

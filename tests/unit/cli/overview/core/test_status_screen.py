@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.cli.overview.cluster_facts_rig import NOW_MS, bookie, healthy, recovering, wounded
-from triplicate.cli.overview.core.cluster_facts import BookieState, DatabaseFacts, LedgerCounts, Listed, LogFacts, MarkFacts, ProgressFacts
+from triplicate.cli.overview.core.cluster_facts import BookieState, LedgerCounts, Listed, LogFacts, MarkFacts, ProgressFacts, ReplicaFacts
 from triplicate.cli.overview.core.cluster_problems import problems_of
 from triplicate.cli.overview.core.status_screen import WIDTH, screen_lines
 
@@ -24,8 +24,8 @@ def test_the_screen_of_a_healthy_cluster() -> None:
         "",
         "DATABASES 2 on 2 nodes",
         "  database  leader  copies",
-        "  shop      node-1  node-2 follower -17",
-        "  stock     node-2  node-1 follower",
+        "  shop      node-1  2 of 2: node-2 follower -17",
+        "  stock     node-2  2 of 2: node-1 follower",
         "",
         "LOGS 2",
         "  log     writer    open ledger  segments  reduced  missing  lost",
@@ -74,7 +74,7 @@ def test_a_large_cluster_fits_the_screen_and_nothing_urgent_is_left_out() -> Non
     facts = replace(
         healthy(),
         bookies=Listed(tuple(bookie(number) for number in range(200)) + lost),
-        databases=Listed(tuple(DatabaseFacts(f"database-{number}" * 5, None if number == 60 else "node", ()) for number in range(80))),
+        databases=Listed(tuple(ReplicaFacts(f"database-{number}" * 5, None if number == 60 else "node", ()) for number in range(80))),
         logs=Listed(tuple(LogFacts(f"log-{number}", None, 1, None) for number in range(500))),
         marks=Listed(tuple(MarkFacts(number, ("bookie-190",), None, None) for number in range(1000))),
     )
