@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.cli.data_commands import log_keys
+from triplicate.cli.terminal import client_run
 from triplicate.client import connect
 
 TESTS = ["tests/unit/cli/data_commands/test_log_keys.py::test_a_key_is_not_rotated_over_an_unprotected_connection"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(log_keys, "client_of", connect)
+    patch(client_run, "client_of", connect)

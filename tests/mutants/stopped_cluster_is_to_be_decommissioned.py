@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.cli.overview.core import cluster_problems
+from triplicate.cli.overview.core.cluster_facts import ClusterFacts
 
 TESTS = [
     "tests/unit/cli/overview/core/test_cluster_problems.py::test_a_cluster_that_is_stopped_has_one_problem",
@@ -13,4 +13,4 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(cluster_problems, "_has_no_bookie", lambda _: False)
+    patch(ClusterFacts, "has_bookie", True)

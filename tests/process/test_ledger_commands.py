@@ -101,7 +101,9 @@ def test_tail_follows_until_the_ledger_is_closed(uri: str) -> None:
 
 def test_delete_asks_for_confirmation_unless_yes_is_given(uri: str) -> None:
     ledger = at_once("ledger", "create", uri=uri).stdout.strip()
-    assert run("ledger", "delete", ledger, uri=uri, text="n\n", check=False).returncode == 130
+    refused = run("ledger", "delete", ledger, uri=uri, text="n\n", check=False)
+    assert refused.returncode == 130
+    assert refused.stderr.endswith("nothing was done\n")
     at_once("ledger", "show", ledger, uri=uri)
     at_once("ledger", "delete", ledger, "--yes", uri=uri)
     assert_names(at_once("ledger", "show", ledger, uri=uri, check=False), f"ledger {ledger}")

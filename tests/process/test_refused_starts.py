@@ -78,7 +78,7 @@ def one_directory_more(setup: SetUp) -> str:
     )
 
 
-GIVEN_UP = "bring the file back; if it is lost, move the rest of the data away and run `triplicate bookie format --replace`"
+GIVEN_UP = "bring the file back; if it is lost, move the rest of the data away and run `triplicate bookie format --config FILE --replace`"
 
 RESTORED = "restore the file, or replace this bookie's disks and let its peers copy the entries back"
 

@@ -84,6 +84,27 @@ def test_every_process_answers_probes_beside_its_metrics(tmp_path: Path) -> None
         assert facts["ready"] is (facts["databases"]["shop"]["role"] in ("leader", "follower"))
 
 
+def test_a_node_that_died_is_a_problem_and_a_cluster_that_is_stopped_names_its_folder(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "3", "--nodes", "2") as up:
+        at_once("database", "create", "shop", uri=up.uri)
+        at_once("kv", "create", "basket", uri=up.uri)
+        at_once("log", "create", "events", uri=up.uri)
+        wait_until(lambda: at_once("cluster", "status", uri=up.uri, check=False).stdout.startswith("HEALTHY"), TIMEOUT_S, "all copies")
+        up.kill_member("node-2")
+        text = "node node-2 does not run, and shop, basket lack a copy: start it, or remove it with triplicate node remove node-2"
+        wait_until(lambda: text in at_once("cluster", "status", uri=up.uri, check=False).stdout, TIMEOUT_S, "the death is seen")
+        assert "1 of 2 copies" in at_once("database", "show", "shop", uri=up.uri).stdout
+        assert re.search(r"node-2 +│ missing", at_once("kv", "show", "basket", uri=up.uri).stdout)
+        twice = run("bookie", "--config", str(tmp_path / "c" / "bookie-1" / "bookie.toml"), check=False)
+        assert f"held by process {up.members['bookie-1']['pid']} " in twice.stderr
+    for words in (("log", "append", "events", "x"), ("database", "create", "more")):
+        refusal = at_once(*words, uri=up.uri, check=False).stderr
+        assert (
+            refusal == f"triplicate: no bookie of the cluster at {up.uri} runs: start `triplicate up --dir {up.folder}`, or its servers\n"
+        )
+    assert f"triplicate up --dir {up.folder}" in at_once("cluster", "status", uri=up.uri, check=False).stdout
+
+
 def test_a_killed_up_leaves_no_process_and_the_folder_starts_again(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "2", "--nodes", "1") as up:
         assert len(up.alive()) == 3

@@ -28,7 +28,7 @@ NO_DATA = frozenset(
 )
 """Names in a directory that holds no data yet."""
 FORMAT_VERSION = 1
-REPLACE = "`triplicate bookie format --replace`"
+REPLACE = "`triplicate bookie format --config FILE --replace`"
 
 
 class Directories:

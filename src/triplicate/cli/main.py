@@ -13,7 +13,7 @@ import click
 
 from triplicate.cli.terminal.extras import cure_of, is_installed
 from triplicate.cli.terminal.pipes import STANDARD_OUTPUT, OutputClosed, discard_output, prepare_standard_streams
-from triplicate.errors import SqlError, TriplicateError
+from triplicate.errors import NoSuchLedger, SqlError, TriplicateError
 
 
 class Subcommand(NamedTuple):
@@ -52,7 +52,8 @@ COMMANDS: dict[str, Subcommand] = {
         "triplicate.cli.server_commands.node_command:node", "Run a database node, or list and drain the nodes of a cluster."
     ),
     "database": Subcommand(
-        "triplicate.cli.data_commands.database_command:database", "Create, list, show, rename, drop and undelete databases."
+        "triplicate.cli.data_commands.database_command:database",
+        "Create, list, show, rename, drop, back up and restore databases.",
     ),
     "sql": Subcommand("triplicate.cli.data_commands.sql_command:sql", "Open a database at a prompt."),
     "kv": Subcommand("triplicate.cli.data_commands.kv_command:kv", "Create, list, show and drop key-value stores."),
@@ -116,7 +117,9 @@ def cli() -> None:
 def one_line(error: BaseException) -> str:
     """The message of an error for users: what happened and what to do, without class names and line breaks."""
     if isinstance(error, SqlError):
-        return f"{error.message} (SQLSTATE {error.sqlstate})"
+        return f"{error.message} (SQLSTATE {error.sqlstate})" + (f": {error.hint}" if error.hint else "")
+    if isinstance(error, NoSuchLedger):
+        return f"{error}; triplicate ledger list shows those that exist, and triplicate ledger undelete restores deleted ones"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return " ".join(str(error).split()) or type(error).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from types import TracebackType
@@ -21,7 +22,7 @@ class connect:
         uri: location of the cluster's metadata.
         settings: None for the defaults.
         metrics: the registry for the client's metrics; None for none.
-        name: of this client, for traces.
+        name: of this client, for traces, locks and other writers; None for that of this machine and process.
         authenticate: authenticates the client to bookies, in place of `client.user`; None for the settings.
         security: certificates of this process, and the authority that it trusts; None for none.
         metadata: how this process authenticates to ZooKeeper; None for no authentication and no TLS. Its `uri` has no effect.
@@ -39,7 +40,7 @@ class connect:
         *,
         settings: ClientSettings | None = None,
         metrics: Metrics | None = None,
-        name: str = "client",
+        name: str | None = None,
         authenticate: Authenticator | ConnectionAuthenticator | None = None,
         security: SecuritySettings | None = None,
         metadata: MetadataSettings | None = None,
@@ -47,7 +48,7 @@ class connect:
         self._uri = uri
         self._settings = settings if settings is not None else ClientSettings()
         self._metrics = metrics
-        self._name = name
+        self._name = name if name is not None else f"{os.uname().nodename}:{os.getpid()}"
         self._authenticate = authenticate
         self._security = security if security is not None else SecuritySettings()
         self._access_settings = metadata if metadata is not None else MetadataSettings()

@@ -20,7 +20,6 @@ from triplicate.sql import (
     StartedStatement,
     connection_string,
     create_database,
-    database_info,
     database_names,
     wait_for_leader,
 )
@@ -103,9 +102,12 @@ class EmbeddedDatabase:
         Raises:
             SqlError: 3D000, there is no such database. EnvironmentFault: it cannot be used within the time, and why.
         """
-        if name not in await database_names(node.client):
+        names = await database_names(node.client)
+        if name not in names:
             if not create:
-                await database_info(node.client, name)  # Raises the error of a database that does not exist.
+                known = ", ".join(names) or "none"
+                hint = f"The databases there are: {known}. Give name=… of one, or create=True to make it."
+                raise SqlError("3D000", f'database "{name}" does not exist', hint=hint)
             log_settings, lease_s = (None, LEASE_S) if node.cluster is None else (node.cluster.log_settings, LOCAL_LEASE_S)
             await create_database(node.client, name, log_settings, logs=node.logs, lease_s=lease_s)
         database = cls(name, node)

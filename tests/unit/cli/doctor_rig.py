@@ -33,7 +33,8 @@ NOBODY = 65534
 
 
 MOVED_AWAY = (
-    "if there is none, move all data of this bookie away, run `triplicate bookie format --replace`, and let its peers copy the entries"
+    "if there is none, move all data of this bookie away, run `triplicate bookie format --config FILE --replace`, and let its peers copy "
+    "the entries"
 )
 
 
@@ -169,7 +170,7 @@ def missing_directory(setup: SetUp) -> str:
     setup.ledgers.rename(setup.folder / "elsewhere")
     return (
         f"{setup.ledgers}: it is not there, and bookie bookie-1 kept data in it, so it was wiped or is not mounted: mount the right disk; "
-        "if the data is lost, run `triplicate bookie format --replace`"
+        "if the data is lost, run `triplicate bookie format --config FILE --replace`"
     )
 
 
@@ -178,7 +179,7 @@ def wiped_disk(setup: SetUp) -> str:
     (setup.journal / "current").mkdir()
     return (
         f"{setup.journal}: it has no VERSION file, and bookie bookie-1 kept data in it, so it was wiped or is not mounted: mount the right "
-        "disk; if the data is lost, run `triplicate bookie format --replace`"
+        "disk; if the data is lost, run `triplicate bookie format --config FILE --replace`"
     )
 
 

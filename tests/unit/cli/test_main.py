@@ -17,7 +17,7 @@ import pytest
 from triplicate.cli import main as command
 from triplicate.cli.terminal.extras import DISTRIBUTIONS, INSTALL_OF, SEPARATE, is_installed
 from triplicate.cli.terminal.options import FiniteRange
-from triplicate.errors import ConfigError, SqlError
+from triplicate.errors import ConfigError, NoSuchLedger, SqlError
 
 
 def run(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
@@ -291,6 +291,8 @@ def test_a_flag_out_of_bounds_names_key_value_and_bounds(capsys: pytest.CaptureF
         (ConfigError("two\n  lines"), "two lines"),
         (FileNotFoundError(2, "No such file or directory", "/x"), "No such file or directory: /x"),
         (SqlError("42601", "syntax error"), "syntax error (SQLSTATE 42601)"),
+        (SqlError("3D000", "there is none", hint="Here is one."), "there is none (SQLSTATE 3D000): Here is one."),
+        (NoSuchLedger("x"), "x; triplicate ledger list shows those that exist, and triplicate ledger undelete restores deleted ones"),
         (ConfigError(""), "ConfigError"),
     ],
 )

@@ -72,7 +72,7 @@ def administrator_password(path: str | None) -> str:
 
 @click.group()
 def database() -> None:
-    """Create, list, show, rename, drop and undelete databases.
+    """Create, list, show, rename, drop, back up and restore databases.
 
     A database is a replicated log of row changes and a copy of the resulting SQLite database on its nodes. `triplicate sql` opens one.
     """

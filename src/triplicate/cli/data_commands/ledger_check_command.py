@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -116,7 +114,7 @@ def check(
 
     async def body() -> CheckedLedger:
         # The name stands in the lock of the ledger while it is repaired.
-        async with client_of(cluster_uri(metadata), name=f"{socket.gethostname()}:{os.getpid()}") as client:
+        async with client_of(cluster_uri(metadata)) as client:
             if not repair:
                 found = await checked_copies(client)
                 return CheckedLedger(found, await mark_copies(client, found) if mark else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -18,11 +18,11 @@ from triplicate.cli.data_commands.log_records import FORMATS, RecordPrinter
 from triplicate.cli.data_commands.log_settings_options import alter, settings_options
 from triplicate.cli.data_commands.log_upkeep import repair, sweep
 from triplicate.cli.data_commands.position_param import PositionParam
-from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.client_run import client_of
-from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.overview.core.text_table import counted
+from triplicate.cli.terminal.client_run import run_with_logs
+from triplicate.cli.terminal.options import metadata_option
 from triplicate.cli.terminal.output import ProgressBar, confirm, print_json, print_table, remarks
-from triplicate.config.log_settings import LogClientSettings, LogSettings
+from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, OffsetTruncated
 from triplicate.log import EARLIEST, LATEST, Head, Logs, LogSegment, LogWriter, Position, SegmentState
 
@@ -30,16 +30,6 @@ _name = click.argument("name", metavar="LOG")
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _format = click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="How to write records.")
 _offsets = click.option("--offsets", is_flag=True, help="Put the offset and a tab before each record.")
-
-
-def _run(metadata: str | None, work: Callable[[Logs], Awaitable[None]]) -> None:
-    uri = cluster_uri(metadata)
-
-    async def body() -> None:
-        async with client_of(uri) as client:
-            await work(Logs(client, client_settings(LogClientSettings)))
-
-    run_loop(body())
 
 
 @click.group()
@@ -67,7 +57,7 @@ def create(name: str, metadata: str | None, key_id: str, as_json: bool, **settin
         else:
             remarks.print(f"log {name} is there, empty")
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 @log.command("list")
@@ -91,7 +81,7 @@ def list_logs(metadata: str | None, as_json: bool) -> None:
         headings = ("log", "belongs to", "first", "end", "segments", "bytes", "epoch", "owner")
         print_table(headings, cells, right=("first", "end", "segments", "bytes", "epoch"))
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 @log.command()
@@ -118,7 +108,7 @@ def show(name: str, metadata: str | None, as_json: bool) -> None:
         headings = ("first", "end", "ledger", "state", "copies", "records", "bytes", "entries", "from", "to")
         print_table(headings, rows, right=("first", "end", "ledger", "copies", "records", "bytes", "entries"))
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 @log.command()
@@ -158,9 +148,9 @@ def append(
         if as_json:
             print_json(facts)
         elif not offsets:
-            click.echo(f"log {name}: {facts['records']} records, offsets from {facts['first_offset']}")
+            click.echo(f"log {name}: {counted(facts['records'], 'record')}, offsets from {facts['first_offset']}")
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 @contextlib.contextmanager
@@ -170,7 +160,7 @@ def report_on_interrupt(name: str, writer: LogWriter) -> Iterator[None]:
         yield
     except asyncio.CancelledError:
         records = writer.acknowledged_offset - writer.start_offset - writer.admitted
-        remarks.print(f"log {name}: interrupted after {records} records, offsets from {writer.start_offset}")
+        remarks.print(f"log {name}: interrupted after {counted(records, 'record')}, offsets from {writer.start_offset}")
         raise
 
 
@@ -192,8 +182,9 @@ def read(name: str, metadata: str | None, start: Position, end: Position, count:
         first = await logs.offset_at(name, start)
         last = await logs.offset_at(name, LATEST)
         if first > last:
-            wait = f"triplicate log tail {name} --from {first}"
-            raise ArgumentError(f"log {name!r} ends at offset {last}, {first} is not there yet; wait for it with `{wait}`")
+            raise ArgumentError(
+                f"log {name!r} ends at offset {last}, {first} is not there yet; `triplicate log tail {name}` waits for more"
+            )
         last = min(last, await logs.offset_at(name, end))
         if count is not None:
             last = min(last, first + count)
@@ -208,7 +199,7 @@ def read(name: str, metadata: str | None, start: Position, end: Position, count:
                         printer.write(entry)
                         bar.advance(entry.count)
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 @log.command()
@@ -226,7 +217,7 @@ def tail(name: str, metadata: str | None, start: Position, form: str, offsets: b
             async for entry in reader:
                 printer.write(entry)
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 @log.command()
@@ -243,7 +234,7 @@ def truncate(name: str, offset: Position, metadata: str | None, yes: bool) -> No
         first = await logs.truncate(name, await logs.offset_at(name, offset))
         remarks.print(f"log {name} begins at offset {first}")
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 @log.command()
@@ -260,7 +251,7 @@ def delete(name: str, metadata: str | None, force: bool, yes: bool) -> None:
         await logs.delete(name, force=force)
         remarks.print(f"log {name} is deleted")
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 @log.command()
@@ -287,7 +278,7 @@ def rewrite(name: str, metadata: str | None, merge: bool, dry_run: bool, as_json
         text = f"log {name}: {done.segments} segments rewritten into {done.ledgers}"
         remarks.print(text + (f", {done.postponed} left as they are: bookies are short, or the log changed" if done.postponed else ""))
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 def _print_runs(runs: list[tuple[LogSegment, ...]], as_json: bool) -> None:

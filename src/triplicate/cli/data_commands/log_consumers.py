@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 
 import click
 
 from triplicate.cli.data_commands.position_param import PositionParam
-from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.client_run import client_of
-from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.terminal.client_run import run_with_logs
+from triplicate.cli.terminal.options import metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
-from triplicate.config.log_settings import LogClientSettings
 from triplicate.log import Logs, Position
 
 _log = click.argument("name", metavar="LOG")
 _consumer = click.argument("consumer", metavar="CONSUMER")
 _force = click.option("--force", is_flag=True, help="Also while a process consumes, which then cannot save any more.")
-
-
-def _run(metadata: str | None, work: Callable[[Logs], Awaitable[None]]) -> None:
-    uri = cluster_uri(metadata)
-
-    async def body() -> None:
-        async with client_of(uri) as client:
-            await work(Logs(client, client_settings(LogClientSettings)))
-
-    run_loop(body())
 
 
 @click.command()
@@ -52,7 +39,7 @@ def consumers(name: str, metadata: str | None, as_json: bool) -> None:
         ]
         print_table(("consumer", "position", "behind", "truncated", "used by", "saved"), rows, right=("position", "behind", "truncated"))
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 def _time(time_ms: int) -> str:
@@ -80,7 +67,7 @@ def reset(name: str, consumer: str, metadata: str | None, position: Position, cr
         offset = await logs.reset_consumer(name, consumer, position, force=force, create=create)
         remarks.print(f"consumer {consumer} of log {name} goes on at offset {offset}")
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 @consumer.command()
@@ -95,4 +82,4 @@ def delete(name: str, consumer: str, metadata: str | None, force: bool) -> None:
         await logs.delete_consumer(name, consumer, force=force)
         remarks.print(f"consumer {consumer} of log {name} is forgotten")
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Awaitable, Callable
 
 import click
 
-from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.client_run import client_of
-from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.terminal.client_run import run_with_logs
+from triplicate.cli.terminal.options import metadata_option
 from triplicate.cli.terminal.output import print_json, remarks
-from triplicate.config.log_settings import LogClientSettings
 from triplicate.log import Head, Logs, Purpose, PurposeKind, add_key, check_key_id, read_keys
 
 KEY_BYTES = 32
@@ -90,20 +87,10 @@ def rotate(name: str, key_id: str | None, metadata: str | None, as_json: bool) -
             follows = "; its writer follows at its next segment" if await logs.owner(name) is not None else ""
             remarks.print(f"log {name} is encrypted under key {head.key_id} from now on{follows}")
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 def _acting_for_owner(logs: Logs, head: Head) -> Logs:
     """A key is the operator's, also that of a database's or a store's log."""
     purpose: Purpose = head.purpose
     return logs.acting_for(purpose) if purpose.kind in (PurposeKind.DATABASE, PurposeKind.KEY_VALUE) else logs
-
-
-def _run(metadata: str | None, work: Callable[[Logs], Awaitable[None]]) -> None:
-    uri = cluster_uri(metadata)
-
-    async def body() -> None:
-        async with client_of(uri) as client:
-            await work(Logs(client, client_settings(LogClientSettings)))
-
-    run_loop(body())

@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
-from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.client_run import client_of
-from triplicate.cli.terminal.options import FiniteRange, client_settings, cluster_uri, metadata_option
+from triplicate.cli.terminal.client_run import run_with_logs
+from triplicate.cli.terminal.options import FiniteRange, metadata_option
 from triplicate.cli.terminal.output import print_json, remarks
-from triplicate.config.log_settings import LogClientSettings, LogSettings
+from triplicate.config.log_settings import LogSettings
 from triplicate.log import Logs
 
 
@@ -52,14 +51,12 @@ def alter(name: str, metadata: str | None, as_json: bool, **settings: Any) -> No
     changes = {key: value for key, value in settings.items() if value is not None}
     if not changes:
         raise click.UsageError("give a setting to change; `triplicate log show` shows the present ones")
-    uri = cluster_uri(metadata)
 
-    async def body() -> None:
-        async with client_of(uri) as client:
-            head = await Logs(client, client_settings(LogClientSettings)).alter(name, changes)
+    async def work(logs: Logs) -> None:
+        head = await logs.alter(name, changes)
         if as_json:
             print_json({"log": name, "settings": asdict(head.settings)})
         else:
             remarks.print(f"log {name}: " + ", ".join(f"{key} is {asdict(head.settings)[key]}" for key in changes))
 
-    run_loop(body())
+    run_with_logs(metadata, work)

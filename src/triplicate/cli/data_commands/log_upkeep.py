@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import click
 
-from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.client_run import client_of
-from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.terminal.client_run import run_with_client, run_with_logs
+from triplicate.cli.terminal.options import client_settings, metadata_option
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
@@ -19,16 +17,6 @@ from triplicate.errors import ArgumentError, NoSuchLog
 from triplicate.log import Examination, Logs, LostLedger, PurposeKind
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-def _run(metadata: str | None, work: Callable[[Client, Logs], Awaitable[None]]) -> None:
-    uri = cluster_uri(metadata)
-
-    async def body() -> None:
-        async with client_of(uri) as client:
-            await work(client, Logs(client, client_settings(LogClientSettings)))
-
-    run_loop(body())
 
 
 @click.command()
@@ -44,14 +32,14 @@ def sweep(name: str | None, metadata: str | None, dry_run: bool, as_json: bool) 
     `log_client.staging_grace_s`.
     """
 
-    async def work(client: Client, logs: Logs) -> None:
+    async def work(logs: Logs) -> None:
         swept = await logs.sweep(name, dry_run=dry_run) if name else await _sweep_all(logs, dry_run)
         if as_json:
             print_json({"log": name, "dry_run": dry_run, **swept})
         else:
             print_table(("would go" if dry_run else "cleared away", "count"), list(swept.items()), right=("count",))
 
-    _run(metadata, work)
+    run_with_logs(metadata, work)
 
 
 async def _sweep_all(logs: Logs, dry_run: bool) -> dict[str, int]:
@@ -92,7 +80,8 @@ def repair(name: str, metadata: str | None, apply: bool, end: int | None, as_jso
     """
     missing: list[LostLedger] = []
 
-    async def work(client: Client, logs: Logs) -> None:
+    async def work(client: Client) -> None:
+        logs = Logs(client, client_settings(LogClientSettings))
         found = await logs.examine(name)
         if apply and found.lost:
             if found.open_is_lost and end is None and found.head.purpose.kind is PurposeKind.DATABASE and not found.recoverable:
@@ -104,7 +93,7 @@ def repair(name: str, metadata: str | None, apply: bool, end: int | None, as_jso
         _print(name, found, as_json)
         missing.extend(found.lost)
 
-    _run(metadata, work)
+    run_with_client(metadata, work)
     sys.exit(1 if missing else 0)
 
 

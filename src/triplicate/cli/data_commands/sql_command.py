@@ -38,9 +38,9 @@ NO_PASSWORD = "no password supplied"
 def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bool, small: bool, user: str | None, print_dsn: bool) -> None:
     """Open a database at a prompt.
 
-    The SQL is SQLite's. Anything that speaks PostgreSQL connects in the same way: the connection string is printed on standard error at the
-    start, and --dsn prints it alone. While no node leads the database, as after its creation or the loss of a leader, the prompt waits
-    up to 10 s for the leader.
+    Statements are in PostgreSQL's dialect as far as docs/sql.md says, and otherwise in SQLite's. Anything that speaks PostgreSQL connects
+    in the same way: the connection string is printed on standard error at the start, and --dsn prints it alone. While no node leads the
+    database, as after its creation or the loss of a leader, the prompt waits up to 10 s for the leader.
 
     A password comes from PGPASSWORD, PGPASSFILE or a prompt, as psql has them, or for database_client.role from
     database_client.password_file. Where the nodes have TLS, their certificates are verified by the authority in security.ca_file.

@@ -17,13 +17,13 @@ from triplicate.cli.overview.core.cluster_facts import (
     CopyFacts,
     DoorCertificate,
     FreezeFacts,
+    KnownNode,
     LedgerCensus,
     LedgerCounts,
     Listed,
     LogFacts,
     MarkFacts,
     NodeAclFacts,
-    NodeFacts,
     ProgressFacts,
     RecoveryFacts,
     Registrations,
@@ -241,9 +241,9 @@ class ClusterSources:
 
     # Databases and logs.
 
-    async def _nodes(self) -> AsyncGenerator[NodeFacts]:
+    async def _nodes(self) -> AsyncGenerator[KnownNode]:
         for one in await listed_nodes(self._client):
-            yield NodeFacts(one.name, one.is_running, one.entry.is_draining)
+            yield KnownNode(one.name, one.is_running, one.entry.is_draining)
 
     async def _databases(self) -> AsyncGenerator[ReplicaFacts]:
         # The database layer is half of the imports of this command, and only this source needs it.

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from triplicate.cli.process.audit_log import reopen_audit_log
 from triplicate.cli.process.page_access import PageAddress, page_guard
+from triplicate.cli.process.port_holders import reason_of
 from triplicate.cli.process.probes import ProcessState, ServedProcess
 from triplicate.cli.process.trace_levels import level_of
 from triplicate.config import ProcessSettings, SecuritySettings
@@ -201,8 +202,9 @@ async def start_metrics(
         return await serve_metrics(host, metrics, settings.metrics_port, settings.metrics_host, probes, guard)
     except OSError as error:
         where = place_of(settings.metrics_host, settings.metrics_port)
+        reason = reason_of(error, settings.metrics_host, settings.metrics_port)
         raise EnvironmentFault(
-            f"{where} cannot be opened for the metrics ({error.strerror}); choose another process.metrics_port or process.metrics_host"
+            f"{where} cannot be opened for the metrics ({reason}); choose another process.metrics_port or process.metrics_host"
         ) from None
 
 

@@ -49,5 +49,5 @@ def missing_log(number: int) -> str:
     return (
         f"warning: entry log {number}, which the old index named, is in none of the ledger directories: it was deleted after that index "
         f"was written, or it is lost, and the bookie denies what it held: if it is lost, move the rest of the data away and run "
-        "`triplicate bookie format --replace`"
+        "`triplicate bookie format --config FILE --replace`"
     )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import os
-import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -35,11 +33,6 @@ MISPLACED = "none: misplaced"
 """Stands for the missing bookies of a mark without any."""
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-def _run(metadata: str | None, work: Callable[[Client], Awaitable[None]]) -> None:
-    # The name stands in the locks of ledgers that are being repaired.
-    run_with_client(metadata, work, name=f"{socket.gethostname()}:{os.getpid()}")
 
 
 @click.command()
@@ -70,7 +63,7 @@ def recover(
     if rate_mb is not None:
         settings = dataclasses.replace(settings, bytes_per_s=int(rate_mb * 1_000_000))
     if misplaced:
-        recover_misplaced(partial(_run, metadata), settings, PassLines().progress, dry_run=dry_run, as_json=as_json)
+        recover_misplaced(partial(run_with_client, metadata), settings, PassLines().progress, dry_run=dry_run, as_json=as_json)
         return
     reports: list[PassReport] = []
 
@@ -95,7 +88,7 @@ def recover(
         else:
             _print_repairs(report, seconds)
 
-    _run(metadata, work)
+    run_with_client(metadata, work)
     if any(report.unrepaired or report.unreadable for report in reports):
         sys.exit(1)
 
@@ -123,7 +116,7 @@ def under_replicated(metadata: str | None, bookie_id: str | None, as_json: bool)
             where = f" for bookie {bookie_id}" if bookie_id is not None else ""
             remarks.print(f"no ledger is marked as under-replicated{where}, and no damaged copy is recorded")
 
-    _run(metadata, work)
+    run_with_client(metadata, work)
 
 
 async def lacking_ledgers(client: Client, bookie_id: str | None = None) -> list[dict[str, Any]]:

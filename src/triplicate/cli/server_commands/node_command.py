@@ -11,6 +11,7 @@ from itertools import chain
 import click
 
 from triplicate.cli.process.audit_log import configure_audit_log
+from triplicate.cli.process.port_holders import reason_of
 from triplicate.cli.process.probes import ServedProcess, node_problems, node_readiness
 from triplicate.cli.process.serving import serve_process, warn_of_open_files
 from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
@@ -142,8 +143,8 @@ def run_node(configuration: Configuration, parent_pipe: int | None, ready_pipe: 
             try:
                 server = await PostgresServer.open(host, databases, place, limits, security=security, metrics=metrics)
             except OSError as error:
-                where = f"{settings.host}:{settings.port}"
-                raise EnvironmentFault(f"{where} cannot be opened ({error.strerror}); choose another node.port") from None
+                where, reason = f"{settings.host}:{settings.port}", reason_of(error, settings.host, settings.port)
+                raise EnvironmentFault(f"{where} cannot be opened ({reason}); choose another node.port") from None
             opened.push_async_callback(server.stop)
             logs = Logs(client, configuration.get(LogClientSettings))
             stores = HostedStores(configuration.get(StoreSettings))

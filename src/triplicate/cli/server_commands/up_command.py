@@ -31,7 +31,7 @@ POLL_S = 0.2
 @click.command()
 @click.option("--dir", "folder", default=DEFAULT_FOLDER, show_default=True, help="Folder of the cluster; created if missing.")
 @click.option("--bookies", type=click.IntRange(1, 100), help="Number of bookies. Default: as in the folder, or 4 in a new one.")
-@click.option("--nodes", type=click.IntRange(0, 100), help="Number of database nodes. Default: as in the folder.")
+@click.option("--nodes", type=click.IntRange(0, 100), help="Number of database nodes. Default: as in the folder, or 3 in a new one.")
 @click.option(
     "--metadata",
     type=click.Choice(STORES),

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
+from triplicate.cli.process.port_holders import listening_sockets
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.supervision.cluster_folder import (
     ZOOKEEPER,
@@ -28,7 +29,7 @@ from triplicate.cli.supervision.cluster_folder import (
     refuse_foreign,
     write_json,
 )
-from triplicate.cli.supervision.port_holders import listening_sockets, port_conflict
+from triplicate.cli.supervision.port_conflicts import port_conflict
 from triplicate.cli.supervision.zookeeper_process import check_kazoo, find_jars, find_java
 from triplicate.errors import EnvironmentFault
 from triplicate.metadata import MetadataAccess, open_cluster

@@ -57,6 +57,7 @@ def confirm(question: str) -> None:
         if isinstance(error.__context__, EOFError):
             click.echo(err=True)
             raise click.UsageError("standard input ended without an answer, and nothing was done; give --yes to go on unasked") from None
+        remarks.print("nothing was done")
         raise
 
 

@@ -194,7 +194,10 @@ class ConsumerNodes:
         deadline = clock.monotonic() + self._store.settings.owner_grace_s
         while (living := await self.live_owner()) is not None:
             if clock.monotonic() >= deadline:
-                raise ConsumerOwned(f"{self} is used by {living.name!r}: stop that process, choose another name, or take the consumer over")
+                raise ConsumerOwned(
+                    f"{self} is used by {living.name!r}: stop that process, choose another name, or take the consumer over "
+                    "(take_over=True; --force of the commands)"
+                )
             await sleep(clock, OWNER_PAUSE_S)
 
     async def claim(self, owner: Owner) -> None:

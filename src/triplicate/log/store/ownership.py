@@ -38,7 +38,8 @@ async def await_no_owner(store: HeadStore, name: str) -> None:
     while (living := await live_owner(store, name)) is not None:
         if clock.monotonic() >= deadline:
             raise LogOwned(
-                f"log {name!r} is written by {living.name!r}: stop that writer, or take the log over; a log has one writer at a time"
+                f"log {name!r} is written by {living.name!r}: stop that writer, or take the log over "
+                "(take_over=True; --take-over of append, --force of delete)"
             )
         await sleep(clock, OWNER_PAUSE_S)
 

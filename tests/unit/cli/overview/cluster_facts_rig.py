@@ -9,11 +9,11 @@ from triplicate.cli.overview.core.cluster_facts import (
     BookieState,
     ClusterFacts,
     CopyFacts,
+    KnownNode,
     LedgerCounts,
     Listed,
     LogFacts,
     MarkFacts,
-    NodeFacts,
     RecoveryFacts,
     ReplicaFacts,
 )
@@ -43,7 +43,7 @@ def healthy() -> ClusterFacts:
         NOW_MS,
         Listed((bookie(1), bookie(2), bookie(3))),
         LedgerCounts(12, 2, {"bookie-1": 12, "bookie-2": 11, "bookie-3": 12}),
-        Listed((NodeFacts("node-1"), NodeFacts("node-2"))),
+        Listed((KnownNode("node-1"), KnownNode("node-2"))),
         Listed(
             (
                 ReplicaFacts("shop", "node-1", (CopyFacts("node-1", "leader", 0), CopyFacts("node-2", "follower", 17)), 2),

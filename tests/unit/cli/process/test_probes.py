@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -109,7 +110,7 @@ def test_a_metrics_port_in_use_is_refused_before_the_server_starts() -> None:
         server = Server()
         taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
         port = taken.sockets[0].getsockname()[1]
-        with pytest.raises(EnvironmentFault, match=f"127.0.0.1:{port} cannot be opened for the metrics"):
+        with pytest.raises(EnvironmentFault, match=rf"127.0.0.1:{port} cannot be opened for the metrics \(held by process {os.getpid()} "):
             await serve("x", real_host("x"), ProcessSettings(metrics_port=port), server.start, lambda facts: None)
         assert not server.begun.is_set()
         taken.close()

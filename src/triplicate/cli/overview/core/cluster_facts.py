@@ -116,7 +116,7 @@ class CopyFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
+class KnownNode:
     """One database node that runs, or has run and was not removed."""
 
     name: str
@@ -248,7 +248,7 @@ class ClusterFacts:
     """Milliseconds since the epoch."""
     bookies: Listed[BookieFacts] = Listed()
     ledgers: LedgerCounts = LedgerCounts()
-    nodes: Listed[NodeFacts] = Listed()
+    nodes: Listed[KnownNode] = Listed()
     databases: Listed[ReplicaFacts] = Listed()
     logs: Listed[LogFacts] = Listed()
     marks: Listed[MarkFacts] = Listed()

@@ -16,6 +16,7 @@ from triplicate.cli.overview.core.cluster_facts import (
     MarkFacts,
     ReplicaFacts,
 )
+from triplicate.cli.overview.core.text_table import counted
 
 NAMED_MAX = 3
 """How many things of a kind a problem names. It counts the others."""
@@ -122,7 +123,7 @@ def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
     lost = [one for one in lost if one not in unused]
     if lost:
         named = _named([f"{one.bookie_id} ({_ledgers(facts.ledgers, one.bookie_id)})" for one in lost])
-        yield Problem(f"{_count(len(lost), 'bookie is', 'bookies are')} lost: {named}", "triplicate bookie list")
+        yield Problem(f"{counted(len(lost), 'bookie is', 'bookies are')} lost: {named}", "triplicate bookie list")
     if not facts.bookies.cut and not any(one.state is BookieState.WRITABLE for one in bookies):
         yield Problem("no bookie is writable", "triplicate bookie list")
     if facts.missing_domains:
@@ -133,7 +134,7 @@ def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
             yield Problem(text, f"triplicate bookie status --bookie-id {one.bookie_id}")
     silent = [one for one in bookies if one.silence and one.state is not BookieState.UNREADABLE]
     if silent:
-        yield Problem(f"{_count(len(silent), 'bookie does', 'bookies do')} not answer: {_ids(silent)}", "triplicate bookie list")
+        yield Problem(f"{counted(len(silent), 'bookie does', 'bookies do')} not answer: {_ids(silent)}", "triplicate bookie list")
     for one in bookies:
         if one.leaving and one.state is not BookieState.LOST:
             yield _departure(one)
@@ -161,7 +162,7 @@ def shared_text(names: Sequence[str]) -> str:
 
 def _ledgers(counts: LedgerCounts, bookie_id: str) -> str:
     count = counts.by_bookie.get(bookie_id, 0)
-    return f"{count}+ ledgers" if counts.cut else _count(count, "ledger", "ledgers")
+    return f"{count}+ ledgers" if counts.cut else counted(count, "ledger", "ledgers")
 
 
 def _read_only_command(bookie: BookieFacts) -> str:
@@ -183,7 +184,7 @@ def _repair(facts: ClusterFacts) -> Iterator[Problem]:
     times = [one.since_ms for one in marks if one.since_ms is not None]
     oldest = f", the oldest for {age_text(facts.time_ms - min(times))}" if times else ""
     more = "" if not facts.marks.cut else " or more"
-    text = f"{_count(len(marks), 'ledger is', 'ledgers are')}{more} under-replicated{oldest}{_missing(marks)}"
+    text = f"{counted(len(marks), 'ledger is', 'ledgers are')}{more} under-replicated{oldest}{_missing(marks)}"
     yield Problem(text, "triplicate cluster under-replicated")
     if not facts.recovery.enabled:
         yield Problem("auto-recovery is disabled, so they stay under-replicated", "triplicate cluster recover --help")
@@ -232,14 +233,14 @@ def _logs(logs: tuple[LogFacts, ...]) -> Iterator[Problem]:
             yield Problem(f"log {one.name}: {one.problem}", f"triplicate log show {one.name}")
         if one.missing:
             named = _named([str(ledger_id) for ledger_id in one.missing])
-            text = f"log {one.name} needs {_count(len(one.missing), 'ledger that is', 'ledgers that are')} gone: {named}"
+            text = f"log {one.name} needs {counted(len(one.missing), 'ledger that is', 'ledgers that are')} gone: {named}"
             yield Problem(text, f"triplicate log repair {one.name}")
         if one.lost:
-            yield Problem(f"log {one.name} has {_count(one.lost, 'lost segment', 'lost segments')}", f"triplicate log show {one.name}")
+            yield Problem(f"log {one.name} has {counted(one.lost, 'lost segment', 'lost segments')}", f"triplicate log show {one.name}")
     reduced = [one for one in logs if one.reduced]
     if reduced:
         names = _named([one.name for one in reduced])
-        count = _count(len(reduced), "log has", "logs have")
+        count = counted(len(reduced), "log has", "logs have")
         yield Problem(f"{count} segments with fewer copies: {names}", f"triplicate log rewrite --dry-run {reduced[0].name}")
 
 
@@ -248,7 +249,7 @@ def _unreadable(facts: ClusterFacts) -> Iterator[Problem]:
     if found:
         names = _named([str(ledger_id) for ledger_id in found])
         yield Problem(
-            f"the metadata of {_count(len(found), 'ledger', 'ledgers')} cannot be decoded: {names}", f"triplicate ledger show {found[0]}"
+            f"the metadata of {counted(len(found), 'ledger', 'ledgers')} cannot be decoded: {names}", f"triplicate ledger show {found[0]}"
         )
 
 
@@ -276,7 +277,3 @@ def _ids(bookies: list[BookieFacts]) -> str:
 def _named(names: list[str]) -> str:
     rest = len(names) - NAMED_MAX
     return ", ".join(names[:NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _count(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"

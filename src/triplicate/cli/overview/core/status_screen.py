@@ -19,7 +19,7 @@ from triplicate.cli.overview.core.cluster_facts import (
     ReplicaFacts,
 )
 from triplicate.cli.overview.core.cluster_problems import Problem, age_text, is_bad_bookie, is_bad_log, is_bad_replica, problems_of
-from triplicate.cli.overview.core.text_table import Section, TableRow, cut_text, divide_room, section_lines, size_text
+from triplicate.cli.overview.core.text_table import Section, TableRow, counted, cut_text, divide_room, section_lines, size_text
 
 WIDTH = 80
 HEIGHT = 40
@@ -76,7 +76,7 @@ def _bookies(facts: ClusterFacts) -> Section:
     bookies, counts = facts.bookies, facts.ledgers
     states = {state: sum(one.state is state for one in bookies.items) for state in BookieState}
     by_state = ", ".join(f"{count} {state}" for state, count in states.items() if count) if facts.has_bookie else "none runs"
-    ledgers = f"{counts.total}{'+' if counts.cut else ''} ledgers, {counts.open} open"
+    ledgers = (f"{counts.total}+ ledgers" if counts.cut else counted(counts.total, "ledger")) + f", {counts.open} open"
     title = f"BOOKIES {len(bookies.items)}{_cut(bookies.cut)}" + (f": {by_state}" if by_state else "") + f"; {ledgers}"
     located = any(one.location != UNSTATED_LOCATION for one in bookies.items)
     headings = ("location", "host") if located else ("host",)

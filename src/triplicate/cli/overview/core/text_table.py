@@ -100,3 +100,8 @@ def size_text(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} {UNITS[-1]}"
+
+
+def counted(number: int, one: str, more: str = "") -> str:
+    """A number with its noun, which is `more` where there is not one, by default with an s."""
+    return f"{number} {one if number == 1 else more or f'{one}s'}"

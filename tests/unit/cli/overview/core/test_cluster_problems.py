@@ -12,11 +12,11 @@ from triplicate.cli.overview.core.cluster_facts import (
     ClusterFacts,
     CopyFacts,
     FreezeFacts,
+    KnownNode,
     LedgerCounts,
     Listed,
     LogFacts,
     MarkFacts,
-    NodeFacts,
     RecoveryFacts,
     ReplicaFacts,
 )
@@ -140,7 +140,7 @@ def test_a_lost_bookie_that_no_ledger_names_can_be_decommissioned() -> None:
 def test_a_copy_that_is_missing_on_a_node_that_runs_is_a_problem(kind: str) -> None:
     copies = (CopyFacts("node-1", "leader", 0), CopyFacts("node-2", "follower", 0))
     shop = ReplicaFacts("shop", "node-1", copies, 3, ("node-3",))
-    healthy_now = replace(healthy(), nodes=Listed(tuple(NodeFacts(f"node-{number}") for number in (1, 2, 3))))
+    healthy_now = replace(healthy(), nodes=Listed(tuple(KnownNode(f"node-{number}") for number in (1, 2, 3))))
 
     def having(replica: ReplicaFacts) -> ClusterFacts:
         found = Listed((replica,))
@@ -157,7 +157,7 @@ def test_a_copy_that_is_missing_on_a_node_that_runs_is_a_problem(kind: str) -> N
 def test_a_node_that_does_not_run_is_one_problem_and_names_what_lacks_a_copy() -> None:
     copies = (CopyFacts("node-1", "leader", 0),)
     shop, basket = (ReplicaFacts(name, "node-1", copies, 2, ("node-2",)) for name in ("shop", "basket"))
-    nodes = Listed((NodeFacts("node-1"), NodeFacts("node-2", is_running=False)))
+    nodes = Listed((KnownNode("node-1"), KnownNode("node-2", is_running=False)))
     facts = replace(healthy(), nodes=nodes, databases=Listed((shop,)), stores=Listed((basket,)))
     (problem,) = problems_of(facts)
     remedy = "start it, or remove it with triplicate node remove node-2"
@@ -165,7 +165,7 @@ def test_a_node_that_does_not_run_is_one_problem_and_names_what_lacks_a_copy() -
     assert problem.command == "triplicate node list"
     assert "DATABASES 1 on 1 of 2 nodes" in screen_lines(facts)
     assert texts(replace(healthy(), nodes=nodes)) == [f"node node-2 does not run: {remedy}"]
-    draining = Listed((NodeFacts("node-1"), NodeFacts("node-2", is_running=False, is_draining=True)))
+    draining = Listed((KnownNode("node-1"), KnownNode("node-2", is_running=False, is_draining=True)))
     assert texts(replace(healthy(), nodes=draining)) == [], "an operator has let it leave"
 
 
@@ -186,7 +186,7 @@ def stopped() -> ClusterFacts:
         facts,
         bookies=Listed(bookies),
         ledgers=LedgerCounts(12, 2, {"bookie-1": 12}),
-        nodes=Listed((NodeFacts("node-1", is_running=False),)),
+        nodes=Listed((KnownNode("node-1", is_running=False),)),
     )
 
 
@@ -203,7 +203,7 @@ def test_a_cluster_that_is_stopped_has_one_problem() -> None:
 
 
 def test_bookies_that_are_all_gone_are_not_to_be_decommissioned() -> None:
-    problems = problems_of(replace(stopped(), nodes=Listed((NodeFacts("node-1"),))))
+    problems = problems_of(replace(stopped(), nodes=Listed((KnownNode("node-1"),))))
     assert problems[0].text == "no bookie runs: none is registered; start their servers"
     assert "database shop has no leader (node-2: its log differs)" in [one.text for one in problems]
     assert not [one for one in problems if "decommission" in one.command or "lost: " in one.text]

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from triplicate.cli.process.port_holders import PortHolder, holder_of
 from triplicate.cli.supervision.cluster_folder import ClusterFolder, ClusterMember
-from triplicate.cli.supervision.port_holders import PortHolder, holder_of, port_conflict
+from triplicate.cli.supervision.port_conflicts import port_conflict
 
 
 @pytest.mark.parametrize(("address", "asked"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "::1"), ("::", "127.0.0.1")])
