@@ -59,7 +59,7 @@ def test_a_killed_bookie_is_lost_in_status_and_list(up: Up) -> None:
     screen = at_once("cluster", "status", uri=up.uri).stdout
     assert screen.startswith("HEALTHY: cluster ")
     assert "BOOKIES 4: 4 writable" in screen
-    assert "DATABASES 1 on 1 nodes" in screen
+    assert "DATABASES 1 on 1 node" in screen
     listed = json.loads(at_once("bookie", "list", "--json", uri=up.uri).stdout)
     assert [(one["bookie_id"], one["state"], one["ledgers"] >= 1) for one in listed["bookies"]] == [
         (f"bookie-{number}", "writable", True) for number in range(1, 5)

@@ -73,14 +73,18 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, ri
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left")
+    table = Table()
     for heading in headings:
         table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
     for row in rows:
         # rich parses plain strings as markup, and cells contain users' text.
         table.add_row(*(Text(str(cell)) for cell in row))
     # A pipe has no width: a table cut to 80 columns would silently lose data.
-    Console(width=None if sys.stdout.isatty() else 160, highlight=False).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    if title is not None:
+        # As a line of its own: the table's own title would be wrapped to the width of the table.
+        console.print(Text(title), soft_wrap=True)
+    console.print(table)
 
 
 class ProgressBar:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
+from psycopg.types.numeric import Int8
 
 from triplicate.errors import EnvironmentFault, OffsetTruncated
 from triplicate.spark.cluster import database_tables
@@ -21,6 +22,7 @@ ROWS_PER_PART = 250_000
 PAGE_ROWS, FIRST_PAGE_ROWS = 8_192, 256
 PAGE_BYTES = 1024 * 1024
 """Limits of a page. The rows before it show how many will have this size."""
+LEAST_ROWID = -(2**63)
 COPY_LIMIT_S = 1800.0
 """Maximum wait for a node that copies the database as it was: it reads a snapshot and the log behind it."""
 _NOT_READY, _NOT_KEPT = "55P03", "55000"
@@ -61,12 +63,15 @@ class ContentPart:
         order = self.rowid or ", ".join(map(quoted, self.key))
         return f"SELECT {', '.join(values) or '1'} FROM {quoted(self.table)}{where} ORDER BY {order}"
 
-    def page(self, names: Sequence[str], rows: int) -> str:
-        """The first rows as CSV, of a table with rowids: their number, the last rowid, and lines with the literals of some columns."""
-        line = " || ',' || ".join(f"quote({quoted(name)})" for name in names)
-        place, where = self.rowid, self._bounds()
-        lines = f"SELECT {place} AS place, {line} AS line FROM {quoted(self.table)} WHERE {where} ORDER BY {place} LIMIT {rows}"
-        return f"SELECT count(*), max(place), string_agg(line, %s) FROM ({lines.replace('%', '%%')}) page"
+    def page(self, names: Sequence[str]) -> str:
+        """The first rows as CSV, of a table with rowids: their number, the last rowid, and lines with the literals of some columns.
+
+        Its parameters are the end of a line, the least rowid and the number of rows, so that a node prepares it once for all pages.
+        """
+        line = " || ',' || ".join(f"quote({quoted(name)})" for name in names).replace("%", "%%")
+        place, end = self.rowid, "" if self.high is None else f" AND {self.rowid} < {self.high}"
+        lines = f"SELECT {place} AS place, {line} AS line FROM {quoted(self.table).replace('%', '%%')} WHERE {place} >= %s{end}"
+        return f"SELECT count(*), max(place), string_agg(line, %s) FROM ({lines} ORDER BY {place} LIMIT %s) page"
 
     def _bounds(self) -> str:
         bounds = ((">=", self.low), ("<", self.high))
@@ -140,10 +145,11 @@ def content_pages(metadata_uri: str, database: str, part: ContentPart, names: Se
         As `past_connection`.
     """
     with past_connection(metadata_uri, database, f"position {part.position}", part.node) as (_, connection):
-        rest, most = part, FIRST_PAGE_ROWS
+        rest, most, statement = part, FIRST_PAGE_ROWS, part.page(names)
         while True:
             try:
-                ((rows, last, text),) = connection.execute(rest.page(names, most), ("\n",)).fetchall()
+                parameters = "\n", Int8(LEAST_ROWID if rest.low is None else rest.low), Int8(most)
+                ((rows, last, text),) = connection.execute(statement, parameters, prepare=True).fetchall()
             except psycopg.Error as error:
                 if error.sqlstate not in _TOO_LARGE or most == 1:
                     raise
