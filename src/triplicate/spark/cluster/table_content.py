@@ -22,7 +22,7 @@ ROWS_PER_PART = 250_000
 PAGE_ROWS, FIRST_PAGE_ROWS = 8_192, 256
 PAGE_BYTES = 1024 * 1024
 """Limits of a page. The rows before it show how many will have this size."""
-LEAST_ROWID = -(2**63)
+LEAST_ROWID, GREATEST_ROWID = -(2**63), 2**63 - 1
 COPY_LIMIT_S = 1800.0
 """Maximum wait for a node that copies the database as it was: it reads a snapshot and the log behind it."""
 _NOT_READY, _NOT_KEPT = "55P03", "55000"
@@ -159,6 +159,8 @@ def content_pages(metadata_uri: str, database: str, part: ContentPart, names: Se
                 return
             this, content = replace(rest, high=last + 1), text.encode()
             yield ContentPage(rows, content, lambda this=this: list(copied_rows(connection, this.statement(names))))  # type: ignore[misc]
+            if last == GREATEST_ROWID:
+                return
             rest = replace(rest, low=last + 1)
             most = max(1, min(PAGE_ROWS, 2 * most, PAGE_BYTES * rows // max(1, len(content))))
 
