@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Some images of containers forbid Python to keep compiled modules. Each process would then compile the sources again, and many are started.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter jitter-long lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-faults bench-key-value bench-layers bench-machines bench-repair bench-scale bench-sql bench-testing bench-tls histories soak spark-versions check-deep times settings clean
+.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter jitter-long lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-faults bench-key-value bench-layers bench-machines bench-repair bench-scale bench-spark bench-sql bench-testing bench-tls histories soak spark-versions check-deep times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -74,6 +74,9 @@ bench: $(READY) ## Measure the ledger layer beside Apache's (45 minutes; QUICK=1
 bench-sql: $(READY) ## Measure the SQL layer before and now beside PostgreSQL and SQLite (25 minutes; QUICK=1: 6; SECONDS; ONLY=cases; SIDES); build/bench/sql.md
 	@$(BIN)/python -m benchmarks.sql.run $(if $(QUICK),--quick) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BEFORE),--before $(BEFORE)) \
 		$(if $(ONLY),--only $(ONLY)) $(if $(SIDES),--sides $(SIDES))
+
+bench-spark: $(READY) ## Measure Spark's formats beside Kafka's connector and JDBC, in turn (20 minutes; QUICK=1: 8); table and build/bench/spark.json
+	@$(BIN)/python -m benchmarks.spark.run $(if $(QUICK),--quick)
 
 bench-tls: $(READY) ## Measure appends and point reads in clear and over TLS on the same bookies; build/bench/tls_price.json
 	@$(BIN)/python -m benchmarks.tls_price

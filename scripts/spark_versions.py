@@ -48,15 +48,21 @@ def constraints() -> Path:
     return path
 
 
-def run(version: str, limits: Path) -> int:
-    """Install one release and run the tests with it; return their exit code, or 1 if they took too long."""
+def environment_of(version: str, *more: str) -> Path:
+    """The Python of an environment with one release of PySpark, this package, and further ones."""
     environment = BUILD / f"pyspark-{version}"
     python = environment / "bin" / "python"
     uv = str(Path(sys.executable).parent / "uv")
     if not python.exists():
         subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(environment)], check=True)
-    install = [uv, "pip", "install", "--quiet", "--python", str(python), "--constraint", str(limits)]
-    subprocess.run([*install, f"pyspark=={version}", "--editable", f"{ROOT}[spark,zookeeper,security]", *TOOLS], check=True)
+    install = [uv, "pip", "install", "--quiet", "--python", str(python), "--constraint", str(constraints())]
+    subprocess.run([*install, f"pyspark=={version}", "--editable", f"{ROOT}[spark,zookeeper,security]", *more], check=True)
+    return python
+
+
+def run(version: str) -> int:
+    """Run the tests with one release; return their exit code, or 1 if they took too long."""
+    python = environment_of(version, *TOOLS)
     print(f"== PySpark {version}", flush=True)
     # PySpark 4.1 leaves its sockets to the garbage collector, which pytest would report as errors of an unrelated test.
     tolerant = ["-p", "no:unraisableexception", "-W", "ignore::ResourceWarning"]
@@ -82,8 +88,7 @@ def main() -> int:
     if shutil.which("java") is None:
         print("the tests of Spark need Java 17 or later, and there is no java on the PATH", file=sys.stderr)
         return 2
-    limits = constraints()
-    failed = [version for version in sys.argv[1:] or VERSIONS if run(version, limits) != 0]
+    failed = [version for version in sys.argv[1:] or VERSIONS if run(version) != 0]
     if failed:
         print(f"the tests of Spark fail with PySpark {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
