@@ -182,7 +182,10 @@ def latency(side: Side, sizes: Sizes) -> tuple[float, float, float]:
         query = side.stream(log).writeStream.foreachBatch(keep).option("checkpointLocation", checkpoint).start()
         try:
             producer = side.produce(log, RATE, SETTLE_S + sizes.latency_s)
-            producer.popen.wait(STREAM_LIMIT_S)
+            try:
+                producer.popen.wait(STREAM_LIMIT_S)
+            finally:
+                producer.kill()
             time.sleep(SETTLE_S)
             empty = [one["durationMs"]["triggerExecution"] for one in query.recentProgress if not one["numInputRows"]]
         finally:
@@ -191,6 +194,8 @@ def latency(side: Side, sizes: Sizes) -> tuple[float, float, float]:
         raise CaseFailed(f"{side.name}: {len(seen)} records arrived, and {len(empty)} triggers were empty")
     first = seen[0][0] + SETTLE_S * 1e9
     delays = sorted((now - born) / 1e6 for born, now in seen if born > first)
+    if not delays:
+        raise CaseFailed(f"{side.name}: no record arrived after the first {SETTLE_S:.0f} s")
     return statistics.median(delays), delays[len(delays) * 99 // 100], statistics.median(empty[-100:])
 
 

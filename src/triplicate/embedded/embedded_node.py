@@ -27,20 +27,18 @@ from triplicate.embedded.embedded_folder import EmbeddedFolder
 from triplicate.embedded.embedded_stores import EmbeddedStores
 from triplicate.embedded.in_process_cluster import SIZES_OF_FOLDERS, SIZES_OF_TESTS, InProcessCluster
 from triplicate.embedded.temporary_folder import temporary_folder
-from triplicate.errors import ConfigError, EnvironmentFault, TriplicateError
+from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.log import Logs
 from triplicate.metadata import MetadataAccess, open_cluster
-from triplicate.runtime import Host, InProcessNetwork, Metrics, UnsyncedDisk, timeout_at
+from triplicate.runtime import Host, InProcessNetwork, Metrics, UnsyncedDisk
 from triplicate.security import AUDIT_LOGGER, TlsIdentity, gaps_of_embedded_node, gaps_of_node, refuse_gaps, resp_gaps
-from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, login_secret, remove_node
+from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, login_secret
 
 Result = TypeVar("Result")
 
 NODE_ID = "embedded"
 MEMBERS_MAX = 16
 """Processes that may join one folder of `triplicate up` at a time without settings of their own."""
-LEAVE_LIMIT_S = 5.0
-"""Longest time for a node that ends to leave the list of nodes, in seconds. One that does not is shown as absent."""
 LOCAL_SETTINGS = NodeSettings(
     node_id=NODE_ID,
     # There is one candidate, and no peer to suspect.
@@ -188,7 +186,7 @@ def bookie_names(count: int) -> list[str]:
 
 
 async def _join_folder(host: Host, target: FolderTarget, uri: str, options: NodeOptions, opened: AsyncExitStack) -> EmbeddedNode:
-    """Join the cluster of a folder of `triplicate up`, under the first name that no other process has, and leave it at the end."""
+    """Join the cluster of a folder of `triplicate up`, under the first name that no other process has."""
     if options.settings is not None:
         return await _join(host, uri, options, opened)
     for number in range(1, MEMBERS_MAX + 1):
@@ -199,7 +197,7 @@ async def _join_folder(host: Host, target: FolderTarget, uri: str, options: Node
             opened.callback(await _call(host, partial(host.disk.lock, os.path.join(target.path, f"{node_id}.lock"))))
         except BlockingIOError:
             continue
-        return await _join(host, uri, replace(options, settings=settings), opened, leaves=True)
+        return await _join(host, uri, replace(options, settings=settings), opened, is_guest=True)
     raise EnvironmentFault(
         f"{target.path}: {MEMBERS_MAX} processes have joined its cluster; give this one settings=NodeSettings(…) of its own"
     )
@@ -219,7 +217,7 @@ def _with_client_file(options: NodeOptions, path: str) -> NodeOptions:
     )
 
 
-async def _join(host: Host, uri: str, options: NodeOptions, opened: AsyncExitStack, *, leaves: bool = False) -> EmbeddedNode:
+async def _join(host: Host, uri: str, options: NodeOptions, opened: AsyncExitStack, *, is_guest: bool = False) -> EmbeddedNode:
     settings, security = options.settings, options.security
     if settings is None:
         raise ConfigError(
@@ -233,18 +231,7 @@ async def _join(host: Host, uri: str, options: NodeOptions, opened: AsyncExitSta
     opened.push_async_callback(cluster.aclose)
     client = Client(host, cluster, options.client, options.metrics, security=security)
     opened.push_async_callback(client.aclose)
-    if leaves:
-        opened.push_async_callback(_leave, client, settings.node_id or "")
-    return await _start(host, client, Logs(client, options.logs), settings, options, opened)
-
-
-async def _leave(client: Client, node_id: str) -> None:
-    """Take a node that has ended off the list of those that are to have copies: nobody starts it again but a program that needs one."""
-    try:
-        async with timeout_at(client.host.clock.monotonic() + LEAVE_LIMIT_S):
-            await remove_node(client, node_id)
-    except (TimeoutError, TriplicateError) as error:
-        client.host.trace("node.not_removed", node=node_id, error=str(error))
+    return await _start(host, client, Logs(client, options.logs), settings, options, opened, is_guest=is_guest)
 
 
 async def _start(
@@ -255,6 +242,8 @@ async def _start(
     options: NodeOptions,
     opened: AsyncExitStack,
     cluster: InProcessCluster | None = None,
+    *,
+    is_guest: bool = False,
 ) -> EmbeddedNode:
     """Start the node. In a cluster of other processes it always listens: their clients must reach it while it leads.
 
@@ -269,7 +258,9 @@ async def _start(
         server = await _listen(outside, client, replace(settings, port=port), options, databases)
         opened.push_async_callback(server.stop)
     address = server.address if server is not None else None
-    node = await DatabaseNode.start(client.host, client, logs, settings, databases, address, metrics=options.metrics, beside=stores.begin)
+    node = await DatabaseNode.start(
+        client.host, client, logs, settings, databases, address, metrics=options.metrics, beside=stores.begin, is_guest=is_guest
+    )
     opened.push_async_callback(node.stop)
     opened.push_async_callback(stores.aclose)
     if server is not None:

@@ -1,8 +1,9 @@
 """The nodes of a cluster as its placement sees them: their weights and states.
 
-A node's entry is ``/triplicate/<INSTANCEID>/placed-nodes/<node id>``: JSON with ``v`` (1), ``node``, ``weight`` and ``state`` (``normal``
-or ``draining``). Each node writes its own at its first start, and it stays when the node stops. Every change also changes
-``/triplicate/<INSTANCEID>/placement``, in the same transaction. Nodes watch that one, and changes that depend on others check its version.
+A node's entry is ``/triplicate/<INSTANCEID>/placed-nodes/<node id>``: JSON with ``v`` (1), ``node``, ``weight``, ``state`` (``normal`` or
+``draining``), and for a guest ``guest`` (true). Each node writes its own at its first start, and it stays when the node stops. Every change
+also changes ``/triplicate/<INSTANCEID>/placement``, in the same transaction. Nodes watch that one, and changes that depend on others check
+its version.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class NodeEntry:
     weight: float = 1.0
     """The share of the load that it takes beside other nodes."""
     is_draining: bool = False
+    is_guest: bool = False
+    """Whether nobody expects it to run always: a program that has joined the folder of a cluster under the next free name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,11 @@ class ListedNode:
         return bool(self.address)
 
     @property
+    def is_expected(self) -> bool:
+        """Whether it should run, and have copies."""
+        return not self.entry.is_draining and (self.is_running or not self.entry.is_guest)
+
+    @property
     def state(self) -> str:
         """normal, draining, or absent."""
         return DRAINING if self.entry.is_draining else NORMAL if self.is_running else "absent"
@@ -62,7 +70,9 @@ class ListedNode:
 
 def encode_entry(entry: NodeEntry) -> bytes:
     state = DRAINING if entry.is_draining else NORMAL
-    fields = {"v": FORMAT, "node": entry.name, "weight": entry.weight, "state": state}
+    fields: dict[str, object] = {"v": FORMAT, "node": entry.name, "weight": entry.weight, "state": state}
+    if entry.is_guest:
+        fields["guest"] = True
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -74,7 +84,7 @@ def decode_entry(data: bytes) -> NodeEntry:
             raise ValueError(f"version {fields['v']}; this release knows {FORMAT}")
         if fields["state"] not in (NORMAL, DRAINING):
             raise ValueError(f"state {fields['state']!r}")
-        return NodeEntry(str(fields["node"]), float(fields["weight"]), fields["state"] == DRAINING)
+        return NodeEntry(str(fields["node"]), float(fields["weight"]), fields["state"] == DRAINING, bool(fields.get("guest", False)))
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"the entry of a node cannot be read: {error}") from error
 
@@ -97,7 +107,7 @@ def placement_change(client: Client, version: int) -> SetData:
     return SetData(own_paths.placement_path(client.metadata.own_root), b"", version)
 
 
-async def ensure_node_entry(client: Client, name: str) -> None:
+async def ensure_node_entry(client: Client, name: str, *, is_guest: bool = False) -> None:
     """Write the entry of a node unless it has one."""
     tree, path = client.metadata.tree, own_paths.placed_node_path(client.metadata.own_root, name)
     if await tree.exists(path) is not None:
@@ -105,9 +115,9 @@ async def ensure_node_entry(client: Client, name: str) -> None:
     version = await placement_version(client)
     await ensure_node(tree, own_paths.placed_nodes_path(client.metadata.own_root))
     try:
-        await tree.multi([placement_change(client, version), CreateNode(path, encode_entry(NodeEntry(name)))])
+        await tree.multi([placement_change(client, version), CreateNode(path, encode_entry(NodeEntry(name, is_guest=is_guest)))])
     except (NodeExists, BadVersion):
-        await ensure_node_entry(client, name)
+        await ensure_node_entry(client, name, is_guest=is_guest)
 
 
 async def node_entry(client: Client, name: str) -> NodeEntry:
@@ -139,12 +149,14 @@ async def listed_nodes(client: Client) -> list[ListedNode]:
 
 
 def expected_copies(placement: Placement, nodes: Sequence[ListedNode]) -> frozenset[str]:
-    """The nodes that are to have copies that may lead, whether they run or not. A draining node is to have none that every node has."""
+    """The nodes that are to have copies that may lead, whether they run or not. Draining nodes, and guests that do not run, are to have
+    none that every node has."""
     if placement.copies is not None:
         return frozenset(placement.nodes)
-    return frozenset(one.name for one in nodes if not one.entry.is_draining and placement.is_chosen(one.name))
+    return frozenset(one.name for one in nodes if one.is_expected and placement.is_chosen(one.name))
 
 
 def missing_copies(placement: Placement, nodes: Sequence[ListedNode], present: Collection[str]) -> list[str]:
     """The nodes that are to have copies of any kind and are not among `present`, by name."""
-    return sorted({*expected_copies(placement, nodes), *placement.readers}.difference(present))
+    readers = [one.name for one in nodes if one.is_expected and one.name in placement.readers]
+    return sorted({*expected_copies(placement, nodes), *readers}.difference(present))

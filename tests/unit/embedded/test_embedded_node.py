@@ -71,7 +71,8 @@ def test_processes_join_the_cluster_of_a_folder_and_one_leads(tmp_path: Path) ->
                 await eventually(lambda: follower.is_leader)
                 await follower.execute("insert into t values (2)")
                 assert (await follower.execute("select a from t order by a")).rows == [(1,), (2,)]
-                assert [one.name for one in await listed_nodes(follower.node.client)] == ["embedded-2"]
+                found = {one.name: (one.is_running, one.is_expected) for one in await listed_nodes(follower.node.client)}
+                assert found == {"embedded-1": (False, False), "embedded-2": (True, True)}, "a guest that has ended is not expected back"
             assert sorted(path.name for path in folder.glob("embedded-?")) == ["embedded-1", "embedded-2"]
 
     asyncio.run(body())

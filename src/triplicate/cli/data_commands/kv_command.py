@@ -23,7 +23,6 @@ from triplicate.kv import (
     store_names,
 )
 from triplicate.log import Logs
-from triplicate.replica import listed_nodes, missing_copies
 
 MOVE_LIMIT_S = 60.0
 
@@ -97,20 +96,18 @@ def show(metadata: str | None, name: str, as_json: bool) -> None:
     """Show a store: its leader, and the copy of each node.
 
     The role of a copy is leader, follower, candidate (elected, and taking the log over), diverged (different from the log and not served;
-    the reason is shown), failed (it will be opened again soon) or missing (expected on a node that reports none). The lag is the number of
-    log records behind the most advanced copy.
+    the reason is shown) or failed (it will be opened again soon). The lag is the number of log records behind the most advanced copy.
     """
 
     async def work(client: Client) -> None:
         info = await store_info(client, name)
         if as_json:
-            print_json({**_facts(info), "missing_on": await _missing_on(client, info)})
+            print_json(_facts(info))
             return
         columns = ["node", "role", "address", "resp", "position", "lag", "reason"]
-        rows: list[tuple[str | int, ...]] = [
+        rows = [
             (one.node_id, one.role, one.address, one.resp_address, one.position, _lag(one.position, info), one.reason) for one in info.nodes
         ]
-        rows += [(node, "missing", "-", "", "-", "-", "") for node in await _missing_on(client, info)]
         shown = [at for at in range(len(columns)) if not rows or any(row[at] != "" for row in rows)]
         print_table(
             [columns[at] for at in shown],
@@ -161,11 +158,6 @@ def drop(metadata: str | None, name: str, yes: bool) -> None:
         remarks.print(f"store {name} dropped")
 
     run_with_client(metadata, work)
-
-
-async def _missing_on(client: Client, info: StoreInfo) -> list[str]:
-    """The nodes that are to have copies and report none, by name."""
-    return missing_copies(info.placement, await listed_nodes(client), [one.node_id for one in info.nodes])
 
 
 def _leader(info: StoreInfo) -> str:

@@ -39,7 +39,7 @@ from triplicate.errors import CorruptionError, FormatError, NoSuchLedger, NoSuch
 from triplicate.ledger import BookieSite
 from triplicate.log import Logs, SegmentState
 from triplicate.metadata import AclReport, BookieServiceInfo, NodeAcls
-from triplicate.replica import Candidate, ListedNode, Placement, expected_copies, listed_nodes, missing_copies
+from triplicate.replica import Candidate, ListedNode, Placement, expected_copies, listed_nodes
 from triplicate.runtime import TaskScope, map_bounded, timeout_at
 from triplicate.security import TlsIdentity, expiring_files
 
@@ -243,13 +243,16 @@ class ClusterSources:
 
     async def _nodes(self) -> AsyncGenerator[KnownNode]:
         for one in await listed_nodes(self._client):
-            yield KnownNode(one.name, one.is_running, one.entry.is_draining)
+            yield KnownNode(one.name, one.is_running, one.is_expected)
 
     async def _databases(self) -> AsyncGenerator[ReplicaFacts]:
         # The database layer is half of the imports of this command, and only this source needs it.
         from triplicate.sql import database_info, database_names
 
-        nodes = await listed_nodes(self._client)
+        try:
+            nodes = await listed_nodes(self._client)
+        except FormatError:
+            nodes = []  # The source of the nodes says so.
         for name in await database_names(self._client):
             try:
                 info = await database_info(self._client, name)
@@ -260,14 +263,14 @@ class ClusterSources:
     async def _stores(self) -> AsyncGenerator[ReplicaFacts]:
         from triplicate.kv import store_info, store_names
 
-        nodes = await listed_nodes(self._client)
         for name in await store_names(self._client):
             try:
                 info = await store_info(self._client, name)
             except NoSuchStore:
                 continue  # Dropped in the meantime.
             if not info.is_dropping:
-                yield _replica(name, info.leader, info.nodes, info.placement, nodes)
+                # Not every node hosts stores, and its registration does not have that.
+                yield ReplicaFacts(name, info.leader, _copies(info.nodes))
 
     async def logs(self) -> Listed[LogFacts]:
         """All logs, or those that could be read in time."""
@@ -399,10 +402,15 @@ async def progress_of(client: Client, ledger_id: int) -> ProgressFacts | None:
 def _replica(
     name: str, leader: str | None, present: Sequence[Candidate], placement: Placement, nodes: Sequence[ListedNode]
 ) -> ReplicaFacts:
+    leading = expected_copies(placement, nodes)
+    expected = max(len(leading), placement.copies or 0) if nodes else placement.copies or 0
+    missing = sorted(leading.difference(one.node_id for one in present))
+    return ReplicaFacts(name, leader, _copies(present), expected, placement.readers, tuple(missing))
+
+
+def _copies(present: Sequence[Candidate]) -> tuple[CopyFacts, ...]:
     most = max((one.position for one in present), default=0)
-    copies = tuple(CopyFacts(one.node_id, one.role, most - one.position, one.reason) for one in present)
-    expected = max(len(expected_copies(placement, nodes)), placement.copies or 0) + len(placement.readers)
-    return ReplicaFacts(name, leader, copies, expected, tuple(missing_copies(placement, nodes, [one.node_id for one in present])))
+    return tuple(CopyFacts(one.node_id, one.role, most - one.position, one.reason) for one in present)
 
 
 def _reason(error: Exception) -> str:

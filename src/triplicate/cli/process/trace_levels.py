@@ -163,7 +163,6 @@ WARNINGS = frozenset(
         "node.name_is_taken",
         "node.not_purged",
         "node.not_registered",
-        "node.not_removed",
         "node.role_unusable",
         "node.retry",
         "node.store_not_hosted",

@@ -10,7 +10,7 @@ from triplicate.cli.terminal.options import client_settings, cluster_uri, folder
 from triplicate.client import Client, connect
 from triplicate.config import ClientSettings, MetadataSettings, SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.errors import BookieUnavailable, NotEnoughBookies, ReadFailed
+from triplicate.errors import BookieUnavailable, MetadataError, NotEnoughBookies, ReadFailed
 
 if TYPE_CHECKING:
     from triplicate.log import Logs
@@ -48,7 +48,11 @@ def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[Non
             try:
                 await work(client)
             except (BookieUnavailable, NotEnoughBookies, ReadFailed) as error:
-                if await client.metadata.bookies.registered_ids():
+                try:
+                    registered = await client.metadata.bookies.registered_ids()
+                except MetadataError:
+                    raise error from None
+                if registered:
                     raise
                 start = f"start `triplicate up --dir {folder_of(uri)}`, or its servers"
                 raise type(error)(f"no bookie of the cluster at {uri} runs: {start}") from error

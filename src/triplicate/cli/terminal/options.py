@@ -160,7 +160,7 @@ def secured(uri: str) -> str:
 def folder_of(uri: str) -> str:
     """The folder of `triplicate up` with the cluster at a URI; ``FOLDER`` if it is not known."""
     for path in (Path(uri.removeprefix("sqlite://")).parent, Path(DEFAULT_FOLDER)):
-        with contextlib.suppress(FormatError):
+        with contextlib.suppress(FormatError, OSError):
             folder = read_folder(path)
             if folder is not None and folder.metadata_uri == uri:
                 return str(path)

@@ -390,7 +390,7 @@ class SqliteStore:
         if application != APPLICATION_ID and tables:
             raise ConfigError(f"{self._path} is a database of another program; choose another metadata file")
         if not self._create and not tables:
-            raise ConfigError(f"metadata file {self._path} is empty: correct the address, or start a cluster with `triplicate up`")
+            raise ConfigError(f"metadata file {self._path} is empty: restore it, or correct the address")
         self._execute("PRAGMA synchronous = FULL")
         self._switch_to_wal()
         self._transaction("BEGIN IMMEDIATE", self._create_schema)

@@ -80,6 +80,7 @@ class DatabaseNode:
         metrics: Metrics | None = None,
         setup: ConnectionSetup | None = None,
         beside: Callable[[NodeParts, TaskScope], Coroutine[Any, Any, None]] | None = None,
+        is_guest: bool = False,
     ) -> DatabaseNode:
         """Open every local copy and begin to follow all databases, present and future. Returns when the copies are open, so that
         `HostedDatabases.positions` has their positions. Waits for the metadata without limit; a cancellation ends the wait.
@@ -91,6 +92,7 @@ class DatabaseNode:
             address: host and port of the PostgreSQL server. Other nodes give it to clients, unless a setting has another address.
             setup: called on every new SQLite connection; the same on every node.
             beside: hosts other replicas in the scope, with the node's name and failure detector. It is awaited after the copies are open.
+            is_guest: see `NodeEntry`; it counts at the node's first start.
 
         Raises:
             EnvironmentFault: the directory is used by another process, or cannot be used; or another node of this name runs.
@@ -111,7 +113,7 @@ class DatabaseNode:
             past = PastDatabases(host, logs, settings, setup, threads)
             await past.begin()
             opened.push_async_callback(past.close)
-            await _write_entry(host, client, settings)
+            await _write_entry(host, client, settings, is_guest=is_guest)
             watches = [client.metadata.tree.watch(path) for path in (own_paths.databases_path(root), own_paths.placement_path(root))]
             for watch in watches:
                 opened.callback(watch.close)
@@ -178,12 +180,12 @@ def _start_failure_detector(host: Host, settings: NodeSettings, scope: TaskScope
     return peers.gone
 
 
-async def _write_entry(host: Host, client: Client, settings: NodeSettings) -> None:
+async def _write_entry(host: Host, client: Client, settings: NodeSettings, *, is_guest: bool) -> None:
     """Write the node's entry, if it has none. Waits for the metadata without limit."""
     backoff = Backoff(ENTRY_FIRST_S, ENTRY_LONGEST_S, host.entropy.stream("node.entry"))
     while True:
         try:
-            return await ensure_node_entry(client, settings.node_id)
+            return await ensure_node_entry(client, settings.node_id, is_guest=is_guest)
         except SessionExpired:
             raise
         except TriplicateError as error:

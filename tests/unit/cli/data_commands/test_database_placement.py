@@ -40,8 +40,9 @@ def test_copies_are_counted_against_the_expected_number() -> None:
     everywhere = DatabaseInfo("shop", b"i" * 16, "database.shop", 1, nodes=COPIES)
     assert copies_text(everywhere, [NODES[0], NODES[1]]) == "1 of 2 copies"
     absent, draining = ListedNode(NodeEntry("n4")), ListedNode(NodeEntry("n5", is_draining=True))
-    assert copies_text(everywhere, [*NODES, absent, draining]) == "1 of 4 copies", "one that does not run is expected to come back"
-    assert missing_copies(EVERYWHERE, [*NODES, absent, draining], ["n1", "n2"]) == ["n3", "n4"]
+    guest = ListedNode(NodeEntry("n6", is_guest=True))
+    assert copies_text(everywhere, [*NODES, absent, draining, guest]) == "1 of 4 copies", "one that does not run is expected to come back"
+    assert missing_copies(EVERYWHERE, [*NODES, absent, draining, guest], ["n1", "n2"]) == ["n3", "n4"]
 
 
 def test_a_placement_is_shown_in_words() -> None:

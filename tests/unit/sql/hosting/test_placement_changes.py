@@ -39,6 +39,9 @@ def test_an_entry_of_a_node_is_read_as_it_was_written() -> None:
     entry = NodeEntry("n1", 2.0, is_draining=True)
     assert encode_entry(entry) == b'{"node":"n1","state":"draining","v":1,"weight":2.0}'
     assert decode_entry(encode_entry(entry)) == entry
+    guest = NodeEntry("n1", is_guest=True)
+    assert encode_entry(guest) == b'{"guest":true,"node":"n1","state":"normal","v":1,"weight":1.0}'
+    assert decode_entry(encode_entry(guest)) == guest
 
 
 def test_a_drain_that_would_leave_too_few_copies_is_refused_and_nothing_is_changed(tmp_path: Path) -> None:

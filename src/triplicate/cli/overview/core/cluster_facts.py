@@ -121,7 +121,8 @@ class KnownNode:
 
     name: str
     is_running: bool = True
-    is_draining: bool = False
+    is_expected: bool = True
+    """Whether it should run: it neither drains, nor was it a guest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +133,17 @@ class ReplicaFacts:
     leader: str | None
     copies: tuple[CopyFacts, ...] = ()
     expected: int = 0
-    """Expected number of copies, with those that never lead."""
+    """Expected number of copies that may lead; 0 if it is not known."""
+    readers: tuple[str, ...] = ()
+    """Nodes whose copies never lead."""
     missing_on: tuple[str, ...] = ()
-    """Nodes that are to have a copy and report none."""
+    """Nodes that are to have a copy that may lead, and report none."""
 
     @property
     def missing(self) -> int:
-        """How many of the expected copies cannot be used."""
-        served = sum(copy.role in SERVED_ROLES for copy in self.copies)
-        return max(len(self.missing_on), self.expected - served, 0)
+        """How many of the expected copies cannot be used. While a copy moves, there may be one where none is expected any more."""
+        served = sum(copy.role in SERVED_ROLES and copy.node_id not in self.readers for copy in self.copies)
+        return max(0, self.expected - served)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +282,8 @@ class ClusterFacts:
 
     @property
     def absent_nodes(self) -> tuple[str, ...]:
-        """Nodes that do not run. One that drains is about to leave, and is none of them."""
-        return tuple(one.name for one in self.nodes.items if not one.is_running and not one.is_draining)
+        """Nodes that should run, and do not."""
+        return tuple(one.name for one in self.nodes.items if one.is_expected and not one.is_running)
 
 
 @dataclass(frozen=True, slots=True)

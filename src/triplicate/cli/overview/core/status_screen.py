@@ -114,7 +114,8 @@ def _ledgers_of(bookie: BookieFacts, counts: LedgerCounts) -> str:
 def _databases(facts: ClusterFacts) -> Section:
     found, nodes = facts.databases, facts.nodes
     running = sum(one.is_running for one in nodes.items)
-    on = f"{running}{f' of {len(nodes.items)}' if running < len(nodes.items) else ''}{_cut(nodes.cut)}"
+    expected = running + len(facts.absent_nodes)
+    on = f"{running}{f' of {expected}' if running < expected else ''}{_cut(nodes.cut)}"
     title = f"DATABASES {len(found.items)}{_cut(found.cut)} on {on} {'node' if on == '1' else 'nodes'}"
     rows = [TableRow(_replica_cells(one), is_bad_replica(one)) for one in found.items]
     return Section(title, ("database", "leader", "copies"), tuple(rows), command="triplicate database list")

@@ -139,7 +139,7 @@ def test_a_lost_bookie_that_no_ledger_names_can_be_decommissioned() -> None:
 @pytest.mark.parametrize("kind", ["database", "store"])
 def test_a_copy_that_is_missing_on_a_node_that_runs_is_a_problem(kind: str) -> None:
     copies = (CopyFacts("node-1", "leader", 0), CopyFacts("node-2", "follower", 0))
-    shop = ReplicaFacts("shop", "node-1", copies, 3, ("node-3",))
+    shop = ReplicaFacts("shop", "node-1", copies, 3, missing_on=("node-3",))
     healthy_now = replace(healthy(), nodes=Listed(tuple(KnownNode(f"node-{number}") for number in (1, 2, 3))))
 
     def having(replica: ReplicaFacts) -> ClusterFacts:
@@ -156,7 +156,7 @@ def test_a_copy_that_is_missing_on_a_node_that_runs_is_a_problem(kind: str) -> N
 
 def test_a_node_that_does_not_run_is_one_problem_and_names_what_lacks_a_copy() -> None:
     copies = (CopyFacts("node-1", "leader", 0),)
-    shop, basket = (ReplicaFacts(name, "node-1", copies, 2, ("node-2",)) for name in ("shop", "basket"))
+    shop, basket = (ReplicaFacts(name, "node-1", copies, 2, missing_on=("node-2",)) for name in ("shop", "basket"))
     nodes = Listed((KnownNode("node-1"), KnownNode("node-2", is_running=False)))
     facts = replace(healthy(), nodes=nodes, databases=Listed((shop,)), stores=Listed((basket,)))
     (problem,) = problems_of(facts)
@@ -165,8 +165,19 @@ def test_a_node_that_does_not_run_is_one_problem_and_names_what_lacks_a_copy() -
     assert problem.command == "triplicate node list"
     assert "DATABASES 1 on 1 of 2 nodes" in screen_lines(facts)
     assert texts(replace(healthy(), nodes=nodes)) == [f"node node-2 does not run: {remedy}"]
-    draining = Listed((KnownNode("node-1"), KnownNode("node-2", is_running=False, is_draining=True)))
+    draining = Listed((KnownNode("node-1"), KnownNode("node-2", is_running=False, is_expected=False)))
     assert texts(replace(healthy(), nodes=draining)) == [], "an operator has let it leave"
+    assert "DATABASES 2 on 1 node" in screen_lines(replace(healthy(), nodes=draining))
+
+
+def test_a_copy_that_moves_is_no_problem_while_the_former_one_serves() -> None:
+    copies = tuple(CopyFacts(f"node-{number}", role, 0) for number, role in ((1, "leader"), (2, "follower"), (3, "follower")))
+    moving = ReplicaFacts("shop", "node-1", copies, 3, missing_on=("node-4",))
+    assert texts(replace(healthy(), databases=Listed((moving,)))) == []
+    reader = ReplicaFacts("shop", "node-1", copies, 3, readers=("node-3",))
+    assert texts(replace(healthy(), databases=Listed((reader,)))) == ["database shop has 2 of 3 copies"], (
+        "one that never leads does not count"
+    )
 
 
 def test_a_freeze_of_ensembles_is_a_problem_with_its_end() -> None:
