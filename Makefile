@@ -75,7 +75,7 @@ bench-sql: $(READY) ## Measure the SQL layer before and now beside PostgreSQL an
 	@$(BIN)/python -m benchmarks.sql.run $(if $(QUICK),--quick) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BEFORE),--before $(BEFORE)) \
 		$(if $(ONLY),--only $(ONLY)) $(if $(SIDES),--sides $(SIDES))
 
-bench-spark: $(READY) ## Measure Spark's formats beside Kafka's connector and JDBC, in turn (20 minutes; QUICK=1: 8); table and build/bench/spark.json
+bench-spark: $(READY) ## Measure Spark's formats beside Kafka's connector and JDBC, in turn (15 minutes; QUICK=1: 5); table and build/bench/spark.json
 	@$(BIN)/python -m benchmarks.spark.run $(if $(QUICK),--quick)
 
 bench-tls: $(READY) ## Measure appends and point reads in clear and over TLS on the same bookies; build/bench/tls_price.json
