@@ -18,6 +18,7 @@ from triplicate.cli import main as command
 from triplicate.cli.terminal.extras import DISTRIBUTIONS, INSTALL_OF, SEPARATE, is_installed
 from triplicate.cli.terminal.options import FiniteRange
 from triplicate.errors import ConfigError, NoSuchLedger, SqlError
+from triplicate.metadata.service_uri import KNOWN
 
 
 def run(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
@@ -139,7 +140,7 @@ def test_a_relative_path_in_a_store_is_reported_with_the_absolute_one(
     code, _, err = run([*arguments, "--metadata", "sqlite://c/metadata.db"], capsys)
     assert code == 1
     expected = f"'sqlite://c/metadata.db' is not the address of a metadata store; did you mean sqlite://{tmp_path}/c/metadata.db? "
-    assert err.splitlines()[-1].startswith(f"triplicate: {expected}")
+    assert err.splitlines()[-1] == f"triplicate: {expected}known are: {KNOWN}"
 
 
 def test_a_range_that_runs_backwards_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

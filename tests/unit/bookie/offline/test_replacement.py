@@ -69,7 +69,8 @@ def test_a_bookie_does_not_start_on_disks_that_lost_their_data() -> None:
     async def body(rig: Rig) -> None:
         lose_disks(rig)
         await session_over(rig)
-        with pytest.raises(WrongCluster, match=r"/data/journal: it is not there, and bookie bookie-1 kept data.*--config FILE --replace"):
+        refusal = r"/data/journal: it is not there, and bookie bookie-1 kept data in it.*bookie format --config FILE --replace"
+        with pytest.raises(WrongCluster, match=refusal):
             await rig.node.start()
         assert rig.files("/data") == ["journal", "ledgers"], "nothing was made"
 

@@ -97,7 +97,8 @@ def test_a_torn_run_whose_header_is_gone_is_refused_and_the_cure_is_said() -> No
         run = runs_of(blocks, blocks[-1].flush_number)[0]
         overwrite(rig, run.offset, bytes(60))
         before = contents(rig)[LOG]
-        with pytest.raises(CorruptionError, match=r"restore the file from a backup; if there is none, move .*--config FILE --replace"):
+        cure = r"restore the file from a backup; if there is none, move .*bookie format --config FILE --replace"
+        with pytest.raises(CorruptionError, match=cure):
             await rig.node.start()
         rig.node.crash(keep_unsynced=True)
         assert contents(rig)[LOG] == before
