@@ -31,7 +31,7 @@ from triplicate_simulator.cluster.simulated_cluster import ClusterOptions, Simul
 
 LOG, APPLICATION = "l", "a"
 KIB, MIB = 1024, 1024 * 1024
-READS = ("get", "exists", "children", "stat")
+READS = ("get", "exists", "children")
 CALLBACKS_MAX = 500_000_000
 FILE = Path("build/bench/executors.json")
 

@@ -29,11 +29,15 @@ class Standalone:
     """A running master with its workers.
 
     Args:
+        python_path: where executors find modules; None for this process's path.
+
+    Attributes:
         url: for ``spark.master``.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python_path: str | None = None) -> None:
         self._folder = folder
+        self._python_path = os.pathsep.join(path for path in sys.path if path) if python_path is None else python_path
         self._processes: list[subprocess.Popen[bytes]] = []
         self._master_port, self._page_port = _free_port(), _free_port()
         self.url = f"spark://127.0.0.1:{self._master_port}"
@@ -79,8 +83,7 @@ class Standalone:
             # Workers read it when they build an executor's command.
             "SPARK_SCALA_VERSION": core.name.split("_")[1].split("-")[0],
             "PYSPARK_PYTHON": sys.executable,
-            # Executors import the sources from this process's path.
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "PYTHONPATH": self._python_path,
         }
         with (self._folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
@@ -109,9 +112,9 @@ class Standalone:
 
 
 @contextmanager
-def standalone(folder: Path, workers: int) -> Iterator[Standalone]:
+def standalone(folder: Path, workers: int, python_path: str | None = None) -> Iterator[Standalone]:
     """Run master and workers during a block."""
-    made = Standalone(folder)
+    made = Standalone(folder, python_path)
     try:
         made.start(workers)
         yield made
