@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from triplicate.blocking.background_loop import BackgroundLoop
+from triplicate.blocking.background_loop import BackgroundLoop, OpenOnLoop
 from triplicate.blocking.blocking_client import BlockingClient, connect
 from triplicate.blocking.iterators import BlockingKeyWatch, BlockingTail
 from triplicate.blocking.ledger_facade import BlockingAdvWriter, BlockingHandle, BlockingReader, BlockingWriter
@@ -52,6 +52,7 @@ __all__ = [
     "BlockingTransaction",
     "BlockingWriter",
     "OpenDatabase",
+    "OpenOnLoop",
     "StoreMethods",
     "connect",
     "database",

@@ -7,7 +7,9 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from contextlib import AbstractAsyncContextManager, ExitStack
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from triplicate.errors import HandleClosed
 
@@ -166,6 +168,33 @@ class BackgroundLoop:
             for future in self._started:
                 if future.set_running_or_notify_cancel():
                     future.set_exception(self._closed_error())
+
+
+class OpenOnLoop:
+    """An object that holds something open on a loop, and often the loop itself, until it is closed."""
+
+    _closing: ExitStack
+
+    def _open(self, loop: BackgroundLoop, begin: Callable[[], AbstractAsyncContextManager[Result]], *, owns_loop: bool = True) -> Result:
+        """Enter what a function returns on the loop's thread. Raises its errors: a loop of its own is closed then."""
+        with ExitStack() as opening:
+            if owns_loop:
+                opening.callback(loop.close)
+            opened = loop.run(begin)
+            found = loop.call(opened.__aenter__())
+            opening.callback(lambda: loop.call(opened.__aexit__(None, None, None)))
+            self._closing = opening.pop_all()
+        return found
+
+    def close(self) -> None:
+        """Close it, and end the thread if that is its own. Idempotent."""
+        self._closing.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

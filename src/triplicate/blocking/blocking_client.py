@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from functools import partial
+from typing import TYPE_CHECKING
 
-from triplicate.blocking.background_loop import BackgroundLoop
+from triplicate.blocking.background_loop import BackgroundLoop, OpenOnLoop
 from triplicate.blocking.ledger_facade import ClientMethods
 from triplicate.client import connect as connect_async
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from triplicate.blocking.database_facade import BlockingDatabases
     from triplicate.blocking.log_facade import BlockingLogs
     from triplicate.blocking.store_facade import BlockingStores
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from triplicate.runtime import Metrics
 
 
-class BlockingClient(ClientMethods):
+class BlockingClient(OpenOnLoop, ClientMethods):
     """`Client` without `await`. Create it with `connect`.
 
     It has a `BackgroundLoop`, which all objects that it creates use.
@@ -35,18 +34,9 @@ class BlockingClient(ClientMethods):
         security: SecuritySettings | None = None,
         metadata: MetadataSettings | None = None,
     ) -> None:
+        begin = partial(connect_async, uri, settings=settings, metrics=metrics, authenticate=authenticate)
         loop = BackgroundLoop()
-        try:
-            self._connection = loop.run(
-                lambda: connect_async(
-                    uri, settings=settings, metrics=metrics, authenticate=authenticate, security=security, metadata=metadata
-                )
-            )
-            super().__init__(loop, loop.call(self._connection.__aenter__()))
-        except BaseException:
-            loop.close()
-            raise
-        self._closed = False
+        super().__init__(loop, self._open(loop, partial(begin, security=security, metadata=metadata)))
 
     @property
     def client(self) -> Client:
@@ -75,21 +65,6 @@ class BlockingClient(ClientMethods):
         from triplicate.blocking.store_facade import BlockingStores
 
         return BlockingStores(self.loop, self._client)
-
-    def close(self) -> None:
-        """Close the client and end its thread. Idempotent."""
-        if not self._closed:
-            self._closed = True
-            try:
-                self.loop.call(self._connection.__aexit__(None, None, None))
-            finally:
-                self.loop.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
 
 def connect(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
-from triplicate.blocking.background_loop import BackgroundLoop
+from triplicate.blocking.background_loop import BackgroundLoop, OpenOnLoop
 from triplicate.blocking.embedded_facade import BlockingTransaction, DatabaseMethods
 from triplicate.embedded import DEFAULT_NAME, EmbeddedNode
 from triplicate.embedded import database as database_async
@@ -36,33 +36,12 @@ class OpenDatabase(DatabaseMethods):
             self.loop.call(opened.__aexit__(None, None, None))
 
 
-class BlockingDatabase(OpenDatabase):
+class BlockingDatabase(OpenOnLoop, OpenDatabase):
     """An embedded database and the thread of its event loop. Create it with `database`."""
 
     def __init__(self, target: str | os.PathLike[str], name: str = DEFAULT_NAME, **options: Any) -> None:
         loop = BackgroundLoop()
-        try:
-            self._opening = database_async(target, name, **options)
-            super().__init__(loop, loop.call(self._opening.__aenter__()))
-        except BaseException:
-            loop.close()
-            raise
-        self._closed = False
-
-    def close(self) -> None:
-        """Stop the database and end its thread. Idempotent."""
-        if not self._closed:
-            self._closed = True
-            try:
-                self.loop.call(self._opening.__aexit__(None, None, None))
-            finally:
-                self.loop.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+        super().__init__(loop, self._open(loop, partial(database_async, target, name, **options)))
 
 
 def database(target: str | os.PathLike[str], name: str = DEFAULT_NAME, **options: Any) -> BlockingDatabase:

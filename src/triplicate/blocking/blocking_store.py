@@ -3,52 +3,26 @@
 from __future__ import annotations
 
 import os
-from types import TracebackType
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
-from triplicate.blocking.background_loop import BackgroundLoop
+from triplicate.blocking.background_loop import BackgroundLoop, OpenOnLoop
 from triplicate.blocking.blocking_database import OpenDatabase
 from triplicate.blocking.store_facade import StoreMethods
 from triplicate.embedded import DEFAULT_NAME
 from triplicate.embedded import key_value as key_value_async
 
 
-class BlockingStore(StoreMethods):
+class BlockingStore(OpenOnLoop, StoreMethods):
     """An embedded key-value store, with the thread of its event loop unless it shares that of a database. Create it with `key_value`.
 
     Several threads may use it at the same time.
     """
 
     def __init__(self, target: str | os.PathLike[str] | OpenDatabase, name: str = DEFAULT_NAME, **options: Any) -> None:
-        self._own_loop = None if isinstance(target, OpenDatabase) else BackgroundLoop()
-        try:
-            if isinstance(target, OpenDatabase):
-                loop, self._opening = target.loop, key_value_async(target.node, name, **options)
-            else:
-                assert self._own_loop is not None
-                loop, self._opening = self._own_loop, key_value_async(target, name, **options)
-            super().__init__(loop, loop.call(self._opening.__aenter__()))
-        except BaseException:
-            if self._own_loop is not None:
-                self._own_loop.close()
-            raise
-        self._closed = False
-
-    def close(self) -> None:
-        """Stop the store and end its thread. A database whose node it shares goes on. Idempotent."""
-        if not self._closed:
-            self._closed = True
-            try:
-                self.loop.call(self._opening.__aexit__(None, None, None))
-            finally:
-                if self._own_loop is not None:
-                    self._own_loop.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+        is_shared = isinstance(target, OpenDatabase)
+        loop, place = (target.loop, target.node) if isinstance(target, OpenDatabase) else (BackgroundLoop(), target)
+        super().__init__(loop, self._open(loop, partial(key_value_async, place, name, **options), owns_loop=not is_shared))
 
 
 def key_value(target: str | os.PathLike[str] | OpenDatabase, name: str = DEFAULT_NAME, **options: Any) -> BlockingStore:

@@ -6,6 +6,7 @@ from triplicate.security.certificate_store import CertificateStore, StoredCertif
 from triplicate.security.core import digest_md5
 from triplicate.security.core.address_key import address_key
 from triplicate.security.core.bookie_rights import FULL_RIGHTS, NO_RIGHTS, BookieRole, Rights, parse_roles, roles_of_units
+from triplicate.security.core.client_limits import UNANSWERED_CONNECTIONS, ClientLimits
 from triplicate.security.core.failed_logins import FailedLogins, doubling_delay_s
 from triplicate.security.core.half_open import HalfOpenConnections
 from triplicate.security.core.page_protection import is_loopback, page_gaps
@@ -60,12 +61,14 @@ __all__ = [
     "SALT_BYTES",
     "SCRAM",
     "SCRAM_PLUS",
+    "UNANSWERED_CONNECTIONS",
     "Authority",
     "BookieRole",
     "CertificateAndKey",
     "CertificateFacts",
     "CertificateStore",
     "ClientCertificates",
+    "ClientLimits",
     "ExpiringFile",
     "FailedLogins",
     "HalfOpenConnections",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Coroutine
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
-from triplicate.blocking import BackgroundLoop, BlockingLogs, OpenDatabase, StoreMethods
+from triplicate.blocking import BackgroundLoop, BlockingLogs, OpenDatabase, OpenOnLoop, StoreMethods
 from triplicate.dbapi import Connection, SharedDatabase
 from triplicate.embedded import EmbeddedDatabase, EmbeddedStore
 from triplicate.errors import ConfigError
@@ -17,7 +17,7 @@ from triplicate.testing.memory_cluster import MemoryCluster
 Result = TypeVar("Result")
 
 
-class SharedCluster:
+class SharedCluster(OpenOnLoop):
     """`MemoryCluster` on a thread with an event loop of its own.
 
     Args:
@@ -27,12 +27,7 @@ class SharedCluster:
     def __init__(self, **options: Any) -> None:
         self.loop = BackgroundLoop("triplicate-test")
         self._numbers = itertools.count(1)
-        self._closed = False
-        try:
-            self.cluster = self.loop.call(MemoryCluster(**options).__aenter__())
-        except BaseException:
-            self.loop.close()
-            raise
+        self.cluster = self._open(self.loop, partial(MemoryCluster, **options))
 
     @property
     def logs(self) -> BlockingLogs:
@@ -58,21 +53,6 @@ class SharedCluster:
         """Create an empty key-value store with a name that no other has."""
         name = f"{prefix}-{next(self._numbers)}"
         return KeyValueOfTest(self, self.loop.call(self.cluster.key_value(name)))
-
-    def close(self) -> None:
-        """Stop the cluster. Idempotent."""
-        if not self._closed:
-            self._closed = True
-            try:
-                self.loop.call(self.cluster.__aexit__(None, None, None))
-            finally:
-                self.loop.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
 
 class LogOfTest:

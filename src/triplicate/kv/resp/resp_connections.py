@@ -21,39 +21,22 @@ from triplicate.kv.resp.resp_logins import RespLogins
 from triplicate.kv.resp.resp_security import RespRefusal, RespSecurity
 from triplicate.kv.resp.store_session import StoreSession
 from triplicate.runtime import Host, Metrics, TaskScope, Timer, sleep, start_eagerly
-from triplicate.security import HANDSHAKE_TIMEOUT_S, FailedLogins, HalfOpenConnections, HandshakeTurns, TooManyHandshakes, UsersFile
+from triplicate.security import HANDSHAKE_TIMEOUT_S, ClientLimits, FailedLogins, HandshakeTurns, TooManyHandshakes, UsersFile
 
-UNANSWERED_CONNECTIONS = 50
-"""Half-open connections of one address beyond the limit of connections."""
 USERS_CHECK_S = 1.0
 """Interval at which the users of open connections are checked, in seconds."""
 
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RespLimits:
+@dataclass(frozen=True)
+class RespLimits(ClientLimits):
     """Limits of the server."""
 
-    connections: int = 200
     arguments: int = 65_536
     """Words of one request."""
     request_bytes: int = 16 * 1024 * 1024
     """Of one request."""
-    login_s: float = 30.0
-    """A connection is closed if its client has not logged in, or without authentication sent a command, within this time."""
-    half_open: int = 0
-    """Connections whose clients have not done so yet; 0 for twice as many as one address may have."""
-    half_open_per_address: int = 0
-    """The same for one address; 0 for as many as are accepted, and `UNANSWERED_CONNECTIONS` more."""
-    handshakes_per_s: int = 200
-    """Maximum rate of TLS handshakes; further clients wait."""
-    failed_logins: int = 20
-    """Failed logins after which an address is refused for a time; 0 for no limit."""
-    failed_login_s: float = 6.0
-    """One failed login of an address is forgiven after this time, seconds."""
-    client_stall_s: float = 60.0
-    """A connection is closed if its client does not read, or leaves a request incomplete, for this time without any progress."""
 
 
 @dataclass(slots=True)
@@ -108,8 +91,7 @@ class RespConnections:
         self._scope = TaskScope("kv")
         self._connections: dict[int, _Connection] = {}
         self._admitted = 0
-        for_address = limits.half_open_per_address or limits.connections + UNANSWERED_CONNECTIONS
-        self._half_open = HalfOpenConnections[int](limits.half_open or 2 * for_address, for_address)
+        self._half_open = limits.half_open_connections()
         self._handshakes = HandshakeTurns(host.clock, limits.handshakes_per_s)
         self._logins = RespLogins(host, stores, default_store, security, FailedLogins(limits.failed_login_s, limits.failed_logins), metrics)
         self._node = NodeFacts(host, self._client_facts)

@@ -45,7 +45,7 @@ class RespDoor:
                 stores,
                 place,
                 default_store=self._resp.default_store,
-                limits=resp_limits(self._node),
+                limits=RespLimits.of_settings(self._node),
                 security=self._security,
                 metrics=metrics,
             )
@@ -75,16 +75,3 @@ class RespDoor:
         server, self._server = self._server, None
         if server is not None:
             await server.stop()
-
-
-def resp_limits(settings: NodeSettings) -> RespLimits:
-    return RespLimits(
-        settings.connections,
-        login_s=settings.login_s,
-        half_open=settings.half_open_connections,
-        half_open_per_address=settings.half_open_per_address,
-        handshakes_per_s=settings.handshakes_per_s,
-        failed_logins=settings.failed_logins,
-        failed_login_s=settings.failed_login_s,
-        client_stall_s=settings.client_stall_s,
-    )

@@ -11,7 +11,8 @@ import pytest
 from triplicate.config import NodeSettings, RespSettings
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.kv import HostedStores
-from triplicate.kv.resp.resp_door import RespDoor, resp_limits
+from triplicate.kv.resp.resp_connections import RespLimits
+from triplicate.kv.resp.resp_door import RespDoor
 from triplicate.runtime import Metrics, real_host
 
 
@@ -72,5 +73,5 @@ def test_demands_that_cannot_be_kept_are_refused_before_anything_is_opened() -> 
 
 
 def test_the_limits_are_those_of_the_node() -> None:
-    limits = resp_limits(replace(NodeSettings(), connections=7, login_s=3.0, failed_logins=4, handshakes_per_s=5))
+    limits = RespLimits.of_settings(replace(NodeSettings(), connections=7, login_s=3.0, failed_logins=4, handshakes_per_s=5))
     assert (limits.connections, limits.login_s, limits.failed_logins, limits.handshakes_per_s) == (7, 3.0, 4, 5)

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.runtime import Host, Metrics, TaskScope, has_result
-from triplicate.security import FailedLogins, HalfOpenConnections
+from triplicate.security import ClientLimits, FailedLogins
 from triplicate.sql.core.audit import ConnectedClient
 from triplicate.sql.core.interface import Database, Databases
 from triplicate.sql.core.role_login import NO_LIMIT
@@ -29,49 +29,20 @@ from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.role_proof import SecretNumbers
 from triplicate.sql.pg.protocol.server_security import RefusalReason, ServerSecurity
 
-UNANSWERED_CONNECTIONS = 50
-"""Half-open connections of one address beyond the limit of connections: probes of other nodes, and clients that learn of the limit."""
-
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
+@dataclass(frozen=True)
+class ServerLimits(ClientLimits):
     """Limits of the server."""
 
-    connections: int = 200
     database_connections: int = 0
     """Connections to one database; 0 for no limit other than `connections`."""
     message_bytes: int = 16 * 1024 * 1024
-    login_s: float = 30.0
-    """A connection is closed if its client has not logged in within this time."""
-    half_open: int = 0
-    """Connections whose clients have not logged in yet; 0 for twice as many as one address may have."""
-    half_open_per_address: int = 0
-    """The same for one address; 0 for as many as are accepted, and `UNANSWERED_CONNECTIONS` more."""
-    handshakes_per_s: int = 200
-    """Maximum rate of TLS handshakes; further clients wait."""
-    failed_logins: int = 20
-    """Failed logins after which an address is refused for a time; 0 for no limit."""
-    failed_login_s: float = 6.0
-    """One failed login of an address is forgiven after this time, seconds."""
-    client_stall_s: float = 60.0
-    """A connection is closed if its client does not read, or leaves a message incomplete, for this time without any progress."""
 
     @classmethod
-    def of_settings(cls, settings: NodeSettings) -> ServerLimits:
-        """The limits that the settings of a node give."""
-        return cls(
-            settings.connections,
-            settings.database_connections,
-            login_s=settings.login_s,
-            half_open=settings.half_open_connections,
-            half_open_per_address=settings.half_open_per_address,
-            handshakes_per_s=settings.handshakes_per_s,
-            failed_logins=settings.failed_logins,
-            failed_login_s=settings.failed_login_s,
-            client_stall_s=settings.client_stall_s,
-        )
+    def of_settings(cls, settings: NodeSettings, **more: int) -> Self:
+        return super().of_settings(settings, database_connections=settings.database_connections, **more)
 
 
 class _DatabasePlans(NamedTuple):
@@ -110,8 +81,7 @@ class ClientConnections:
         """Accepted connections by database, and by database and role."""
         self._clients = 0
         """Accepted connections."""
-        for_address = limits.half_open_per_address or limits.connections + UNANSWERED_CONNECTIONS
-        self._half_open = HalfOpenConnections[int](limits.half_open or 2 * for_address, for_address)
+        self._half_open = limits.half_open_connections()
         failures = FailedLogins(limits.failed_login_s, limits.failed_logins)
         startup = ClientStartup(host, security, self._cancel, limits.handshakes_per_s)
         self._logins = Logins(host, databases, security, startup, failures, metrics)

@@ -18,8 +18,8 @@ from tests.unit.sql.pg.server_rig import Served, run
 from tests.waiting import eventually
 from triplicate.errors import SqlError
 from triplicate.replica.failure_detector import PROBE
+from triplicate.security import UNANSWERED_CONNECTIONS
 from triplicate.sql.pg import ServerLimits
-from triplicate.sql.pg.protocol.client_connections import UNANSWERED_CONNECTIONS
 
 TABLE = "create table t(a integer primary key, b text, c real, d timestamp, e boolean, f numeric, g blob, h date)"
 ROW = (1, "x", 1.5, dt.datetime.fromisoformat("2013-01-01 05:06:07"), True, Decimal("1.25"), b"\0\1", dt.date(2013, 1, 2))
