@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,8 +25,8 @@ class LogLag:
         source: place of the source in the query, from 0.
         position: offset of the first record after that batch.
         log_id: the log's id; None if the checkpoint has none, as that of a change feed.
-        records_behind: records from the position to the end that the log had when the batch was planned; None with PySpark 4.1, which
-            reports no end. With `LagListener` and a cluster: to the present end.
+        records_behind: records from the position to the end that the log had when the batch was planned; None if the progress has no
+            end, or that of another log of the name. With `LagListener` and a cluster: to the present end.
         seconds_behind: how long ago the first of these records was written, 0 without any; None unless a cluster was asked.
     """
 
@@ -78,10 +80,12 @@ def lag_of(progress: Mapping[str, Any] | None) -> list[LogLag]:
 
 def _positions(offset: Any) -> Mapping[str, LogPosition]:
     """The position in each log in an offset as Spark reports it, as text; none if it is not Triplicate's."""
-    try:
-        value = json.loads(offset) if isinstance(offset, str) else None
-    except ValueError:
-        return {}
+    # PySpark 4.1 has Python's text of the offset in `lastProgress`, and JSON in the progress of a listener.
+    value = None
+    for read in (json.loads, ast.literal_eval) if isinstance(offset, str) else ():
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError):
+            value = read(offset)
+            break
     if not isinstance(value, dict) or value.get("v") not in KNOWN_VERSIONS or not isinstance(value.get("logs"), dict):
         return {}
     ids = value.get("ids") or {}

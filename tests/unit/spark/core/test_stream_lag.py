@@ -23,9 +23,15 @@ def test_a_query_without_a_name_is_known_by_its_id_and_sources_by_their_place() 
 
 
 def test_only_what_is_known_is_counted() -> None:
-    """PySpark 4.1 reports no latest offset; a log that was made again meanwhile has another end; and a log may be gone."""
+    """The progress may have no latest offset; a log that was made again meanwhile has another end; and a log may be gone."""
     for latest in (None, offset(a=(90, "another")), offset(b=(90, "x"))):
         assert [row.records_behind for row in lag_of(progress((offset(a=(30, "x")), latest)))] == [None]
+
+
+def test_the_last_progress_of_pyspark_4_1_has_offsets_as_python_prints_them() -> None:
+    first, last = (str(json.loads(each)) for each in (offset(a=(30, "x")), offset(a=(100, "x"))))
+    assert [(row.log, row.position, row.records_behind) for row in lag_of(progress((first, last)))] == [("a", 30, 70)]
+    assert lag_of(progress(("[" * 10_000, None))) == []
 
 
 def test_a_checkpoint_of_version_1_and_a_change_feed_have_no_ids() -> None:
