@@ -15,6 +15,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Row, Value
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.copy_lines import CopyPlace, CopyRows
+from triplicate.sql.pg.values.numeric_limits import FLOAT_DIGITS
 
 _INTEGERS = {types.INT2: 15, types.INT4: 31, types.INT8: 63}
 """Maps a type of integers to the bits of its largest value."""
@@ -22,6 +23,7 @@ _TEXTS = (types.TEXT, types.VARCHAR, types.BPCHAR)
 _LAYOUTS = {2: "h", 4: "i", 8: "q"}
 """Maps the bytes of an integer to its format in `struct`."""
 _BOOLEANS = {"t": 1, "f": 0, "true": 1, "false": 0, "1": 1, "0": 0}
+_PLAIN = str.maketrans("", "", "0123456789.-")
 _REFUSALS = (ValueError, KeyError, InvalidOperation, OverflowError, struct.error, SqlError)
 _NARROWER = {(types.INT8, 2): types.INT2, (types.INT8, 4): types.INT4, (types.FLOAT8, 4): types.FLOAT4}
 """The types that clients send in binary format for columns of the types here: all integers are int8 here, all floats float8."""
@@ -149,6 +151,8 @@ def _numerics(column: Sequence[str]) -> Sequence[Value]:
     joined = "".join(column)
     if joined.isascii() and joined.isdigit():
         return _integers(_INTEGERS[types.INT8])(column)
+    if max(map(len, column), default=0) <= FLOAT_DIGITS and not joined.translate(_PLAIN):
+        return [int(value) if value.is_integer() else value for value in map(float, column)]
     return [types.value_of_text(field, types.NUMERIC) for field in column]
 
 

@@ -12,6 +12,8 @@ from triplicate.errors import SqlError
 
 DIGITS_BEFORE, DIGITS_AFTER = 131_072, 16_383
 """The largest number of digits before and after the point."""
+FLOAT_DIGITS = 15
+"""Decimal digits that every float keeps."""
 SCALE_MAX = 1000
 """Of the scale that a type declares; the smallest is its negative."""
 ROUNDED_SCALE_MAX = 2000

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import struct
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
-from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values import conversions, types
 from triplicate.sql.pg.values.array_parameters import decode_array
 from triplicate.sql.pg.values.conversions import convert, text_of_float
 from triplicate.sql.pg.values.datetimes import round_moment, text_of_micros
@@ -157,3 +160,24 @@ def test_moments_are_made_of_microseconds() -> None:
         *("2023-11-14 22:13:20.123456+00:00", "2023-11-14 22:13:20.123456", "2023-11-14", "22:13:20.123456")
     ]
     assert round_moment("2023-12-31 23:59:59.900000+00:00", types.TIMESTAMPTZ, 0) == "2024-01-01 00:00:00+00:00"
+
+
+def outcome(value: Value, source: int, modifiers: tuple[int, ...]) -> object:
+    """The result with its type, or the code of the error."""
+    try:
+        found = convert(value, source, types.NUMERIC, modifiers)
+    except SqlError as error:
+        return error.sqlstate
+    return type(found), found
+
+
+DECIMALS = st.decimals(-(10**6), 10**6, allow_nan=False, places=3).map(float)
+PRECISIONS = st.tuples(st.integers(1, 20), st.integers(-2, 20)) | st.tuples(st.integers(1, 20))
+
+
+@given(st.integers(-(10**6), 10**6) | st.integers(-(2**63), 2**63 - 1) | DECIMALS | st.floats(allow_nan=False), PRECISIONS)
+def test_a_number_that_fits_its_column_is_what_the_decimal_would_be(value: int | float, modifiers: tuple[int, ...]) -> None:
+    for source in (types.NUMERIC, types.FLOAT4, types.FLOAT8):
+        found = outcome(value, source, modifiers)
+        with patch.object(conversions, "_fits", lambda *_: False):
+            assert outcome(value, source, modifiers) == found

@@ -6,6 +6,8 @@ import struct
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
@@ -30,6 +32,21 @@ FIELDS: dict[int, list[str | None]] = {
 def converted(rows: Sequence[Sequence[str | bytes | None]], oids: Sequence[int], *, is_binary: bool = False) -> list[tuple[Value, ...]]:
     converter = RowConverter(CopyPlace("t"), [f"c{index}" for index in range(len(oids))], oids, is_binary=is_binary)
     return [tuple(row) for row in converter.convert(CopyRows(rows, range(10, 10 + len(rows))))]
+
+
+@given(st.lists(st.from_regex(r"-?[0-9]{0,17}(\.[0-9]{0,17})?", fullmatch=True), max_size=3))
+def test_a_column_of_numerics_has_the_values_of_parameters(fields: list[str]) -> None:
+    try:
+        expected: object = [
+            (type(value), value) for value in (types.decode_parameter(each.encode(), types.NUMERIC, False) for each in fields)
+        ]
+    except SqlError as error:
+        expected = error.sqlstate
+    try:
+        found: object = [(type(value), value) for (value,) in converted([[each] for each in fields], [types.NUMERIC])]
+    except SqlError as error:
+        found = error.sqlstate
+    assert found == expected
 
 
 @pytest.mark.parametrize("oid", FIELDS)
