@@ -95,6 +95,49 @@ def _add_one(connection: Connection, begin: str) -> None:
     connection.execute("COMMIT")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "COPY u FROM STDIN",
+        "COPY u FROM STDIN WITH (ACTION upsert)",
+        "COPY u FROM STDIN WITH (ACTION delete)",
+        "TRUNCATE u",
+        "INSERT INTO u SELECT a + 100 FROM t",
+        "CREATE TABLE v (a INTEGER)",
+        "ALTER TABLE u ADD COLUMN b INTEGER",
+        "CREATE INDEX i ON u (a)",
+        "GRANT SELECT ON u TO PUBLIC",
+        "NOTIFY c, 'x'",
+    ],
+)
+def test_each_kind_of_change_waits_as_the_first_of_a_transaction(database: Db, change: str) -> None:
+    failures: list[psycopg.Error] = []
+
+    def run_change(connection: Connection) -> None:
+        try:
+            connection.execute("BEGIN")
+            if change.startswith("COPY"):
+                with connection.cursor().copy(change.encode()) as copy:
+                    copy.write("5\n")
+            else:
+                connection.execute(change.encode())
+            connection.execute("COMMIT")
+        except psycopg.Error as error:
+            failures.append(error)
+
+    with two(database) as (one, other):
+        one.execute("CREATE TABLE u (a INTEGER PRIMARY KEY)")
+        one.execute("BEGIN")
+        one.execute("UPDATE t SET b = b + 1")
+        waiting = threading.Thread(target=run_change, args=(other,))
+        waiting.start()
+        waiting.join(0.2)
+        one.execute("COMMIT")
+        waiting.join(10)
+        assert not waiting.is_alive()
+        assert failures == []
+
+
 def test_many_increments_at_once_are_all_there(database: Db) -> None:
     failures: list[str | None] = []
 

@@ -187,7 +187,8 @@ class _BatchAttempt:
         target = self._target
         if self._application is not None:
             self._define(connection)
-        connection.execute("BEGIN")
+        # It reads before it writes, and waits for the writer instead of failing when others write.
+        connection.execute("BEGIN IMMEDIATE")
         if not self._mark(connection):
             connection.execute("ROLLBACK")
             return False
@@ -216,7 +217,7 @@ class _BatchAttempt:
                 ) from error
 
     def _mark(self, connection: psycopg.Connection[Any]) -> bool:
-        """Note the batch. False: it, or a later one, is noted. Holds the writer from here on."""
+        """Note the batch. False: it, or a later one, is noted."""
         if self._application is None:
             return True
         key = "" if self._options.action == INSERT else ", ".join(self._target.key)

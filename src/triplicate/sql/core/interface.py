@@ -265,7 +265,10 @@ class Session(Protocol):
         """
 
     async def table_key(self, table: str) -> list[str]:
-        """The columns of a table's primary key in order; empty where there is none."""
+        """The columns of a table's primary key in order; empty where there is none. Begins no snapshot, as `table_columns`."""
+
+    async def generated_columns(self, table: str) -> list[str]:
+        """The generated columns of a table. Begins no snapshot."""
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call a function on a thread, so that it delays neither other sessions nor the event loop. Raises what the function raises."""

@@ -38,7 +38,7 @@ from triplicate.sql.executor.reader_connection import ReaderConnection
 from triplicate.sql.executor.reader_pool import ReaderCheckout
 from triplicate.sql.executor.short_reads import FIRST_ROWS
 from triplicate.sql.executor.statement_batches import AutocommitRequest, StatementOutcome
-from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
+from triplicate.sql.storage.sqlite_schema import check_references, columns_of, generated_columns_of, key_of
 from triplicate.sql.storage.transaction_history import StoredResult
 
 _EXAMINED_CHARACTERS = 1000
@@ -190,9 +190,15 @@ class SqlSession:
             return await table_facts(self._held, self._checkout, columns_of, ReaderConnection.columns_of, examined, table)
 
     async def table_key(self, table: str) -> list[str]:
+        return await self._names(key_of, table)
+
+    async def generated_columns(self, table: str) -> list[str]:
+        return await self._names(generated_columns_of, table)
+
+    async def _names(self, read: Callable[..., list[str]], table: str) -> list[str]:
         with self._call:
-            examined = partial(self._database.pool.examiner.key_of, table)
-            return await table_facts(self._held, self._checkout, key_of, ReaderConnection.key_of, examined, table)
+            examined = partial(self._database.pool.examiner.names_of, read, table)
+            return await table_facts(self._held, self._checkout, read, lambda reader, one: reader.names_of(read, one), examined, table)
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         with self._call:

@@ -32,7 +32,7 @@ from triplicate.sql.executor.short_reads import (
 from triplicate.sql.executor.statement_rights import StatementRights
 from triplicate.sql.executor.transaction_functions import TransactionContext
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_reader, read_state
-from triplicate.sql.storage.sqlite_schema import columns_of, key_of
+from triplicate.sql.storage.sqlite_schema import columns_of
 from triplicate.sql.storage.sqlstates import FAULTS, from_sqlite
 
 _PROGRESS_STEPS = 5000
@@ -206,8 +206,9 @@ class ReaderConnection:
     def columns_of(self, table: str) -> list[tuple[str, str]] | None:
         return columns_of(self._open().connection, table)
 
-    def key_of(self, table: str) -> list[str]:
-        return key_of(self._open().connection, table)
+    def names_of(self, read: Callable[[apsw.Connection, str], list[str]], table: str) -> list[str]:
+        """Names that one of `sqlite_schema`'s functions reads, such as `key_of`."""
+        return read(self._open().connection, table)
 
     @property
     def is_open(self) -> bool:

@@ -57,10 +57,10 @@ class StatementExaminer:
         self._columns.remember(table, columns, schema_version)
         return columns
 
-    async def key_of(self, table: str) -> list[str]:
-        """The columns of a table's primary key as of now, in order."""
+    async def names_of(self, read: Callable[..., list[str]], table: str) -> list[str]:
+        """Columns of a table as of now, see `ReaderConnection.names_of`."""
         self._check_open()
-        found: list[str] = await self._worker.run(self._connection.key_of, table)
+        found: list[str] = await self._worker.run(self._connection.names_of, read, table)
         return found
 
     async def rights_of(self, sql: str, kind: StatementKind, schema_version: int) -> Rights:

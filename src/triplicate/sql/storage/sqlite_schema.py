@@ -231,6 +231,11 @@ def key_of(connection: apsw.Connection, table: str) -> list[str]:
     return [str(name) for (name,) in rows] if added is None else list(added.columns)
 
 
+def generated_columns_of(connection: apsw.Connection, table: str) -> list[str]:
+    """Names of the generated columns of a table. Raises as `columns_of`."""
+    return [str(name) for (name,) in _query(connection, "select name from pragma_table_xinfo(?, 'main') where hidden in (2, 3)", table)]
+
+
 class KeyIndex(NamedTuple):
     """The unique index that is a table's primary key, because the key was added to the table."""
 

@@ -435,6 +435,25 @@ def test_columns_are_remembered_until_the_schema_changes(tmp_path: Path) -> None
     play(tmp_path, scene)
 
 
+def test_a_transaction_that_has_asked_for_the_columns_of_a_table_only_has_read_nothing(tmp_path: Path) -> None:
+    """Otherwise it would fail with 40001 when it writes."""
+
+    async def scene(cluster: Cluster) -> None:
+        leader = await cluster.leader()
+        session, other = await leader.session(), await leader.session()
+        await run(other, "create table t(a integer primary key, b as (a + 1), c as (a + 2) stored)")
+        await run(session, "begin")
+        assert await session.generated_columns("t") == ["b", "c"]
+        assert await session.table_key("t") == ["a"]
+        assert await session.table_columns("t") is not None
+        await run(other, "insert into t values (1)")
+        await session.claim_writer("COPY")
+        assert await session.generated_columns("t") == ["b", "c"]
+        await run(session, "commit")
+
+    play(tmp_path, scene)
+
+
 def test_keys_are_returned_on_the_writer_in_a_snapshot_and_outside(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         session = await (await cluster.leader()).session()

@@ -27,7 +27,7 @@ from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.transaction_block import TransactionBlock
 from triplicate.sql.engine.cursors import RowsCursor
 from triplicate.sql.executor.scalars import register_scalars
-from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
+from triplicate.sql.storage.sqlite_schema import check_references, columns_of, generated_columns_of, key_of
 
 _CONTROL = {
     "BEGIN IMMEDIATE": StatementKind.BEGIN_IMMEDIATE,
@@ -191,6 +191,9 @@ class LocalSession:
 
     async def table_key(self, table: str) -> list[str]:
         return key_of(self._connection, table)
+
+    async def generated_columns(self, table: str) -> list[str]:
+        return generated_columns_of(self._connection, table)
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         return function(*arguments)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import TransactionStatus
-from triplicate.sql.core.lexer import quote, quote_string
+from triplicate.sql.core.lexer import quote
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.copy_in import CopyIn
 from triplicate.sql.pg.protocol.copy_out import CopyOut, PortalRows
@@ -70,7 +70,7 @@ class CopyCommands:
         known = await self._state.session.table_columns(command.table)
         if known is None:
             raise SqlError("42P01", f'relation "{command.table}" does not exist')
-        generated = await self._generated_columns(command.table)
+        generated = await self._state.session.generated_columns(command.table)
         if command.columns is None and command.options.action is CopyAction.DELETE:
             return await self._state.session.table_key(command.table)
         if command.columns is None:
@@ -87,18 +87,6 @@ class CopyCommands:
                 raise SqlError("42701", f'column "{name}" specified more than once')
             found.append(name)
         return found
-
-    async def _generated_columns(self, table: str) -> frozenset[str]:
-        session = self._state.session
-        query = f"SELECT name FROM pragma_table_xinfo({quote_string(table)}) WHERE hidden IN (2, 3)"
-        cursor = await session.start(await session.prepare(query), ())
-        try:
-            names: set[str] = set()
-            while rows := await cursor.fetch(1000):
-                names.update(str(name) for (name,) in rows)
-            return frozenset(names)
-        finally:
-            await cursor.close()
 
 
 def _spelled(options: CopyOptions, columns: Sequence[str]) -> CopyOptions:
