@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.access_rights import AccessRights
@@ -111,6 +111,14 @@ class Cursor(Protocol):
 
     async def close(self) -> None:
         """Close the statement. Idempotent."""
+
+
+class SpecialColumns(NamedTuple):
+    """Columns of a table that are not like the others, by their names in order."""
+
+    key: list[str]
+    """Of the primary key."""
+    generated: list[str]
 
 
 class BulkChange(Protocol):
@@ -264,11 +272,8 @@ class Session(Protocol):
             SqlError: 25001, the open transaction has written; 25P02, it has failed; and as `travel`.
         """
 
-    async def table_key(self, table: str) -> list[str]:
-        """The columns of a table's primary key in order; empty where there is none. Begins no snapshot, as `table_columns`."""
-
-    async def generated_columns(self, table: str) -> list[str]:
-        """The generated columns of a table. Begins no snapshot."""
+    async def special_columns(self, table: str) -> SpecialColumns:
+        """The special columns of a table, none where there is no table. As `table_columns` it begins no snapshot."""
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call a function on a thread, so that it delays neither other sessions nor the event loop. Raises what the function raises."""

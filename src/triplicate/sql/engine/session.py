@@ -15,14 +15,14 @@ from triplicate.errors import SqlError
 from triplicate.runtime import fail, fault_point, resolve, shielded
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
-from triplicate.sql.core.interface import CheckRows, Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
+from triplicate.sql.core.interface import CheckRows, Cursor, Prepared, Result, Row, SchemaMoved, SpecialColumns, StatementKind, Value
 from triplicate.sql.core.read_levels import DEFAULT_READS, ReadSettings
 from triplicate.sql.core.request_ids import own_request_id
 from triplicate.sql.core.session_counters import SessionCounters
 from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.core.statement_results import StatementResult
 from triplicate.sql.core.statement_waits import StatementWaits
-from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
+from triplicate.sql.core.transaction_block import TransactionBlock, TransactionStatus, failed_transaction
 from triplicate.sql.engine.bulk_change import SqlBulkChange
 from triplicate.sql.engine.cursors import RowsCursor
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
@@ -38,7 +38,7 @@ from triplicate.sql.executor.reader_connection import ReaderConnection
 from triplicate.sql.executor.reader_pool import ReaderCheckout
 from triplicate.sql.executor.short_reads import FIRST_ROWS
 from triplicate.sql.executor.statement_batches import AutocommitRequest, StatementOutcome
-from triplicate.sql.storage.sqlite_schema import check_references, columns_of, generated_columns_of, key_of
+from triplicate.sql.storage.sqlite_schema import check_references, columns_of, special_columns_of
 from triplicate.sql.storage.transaction_history import StoredResult
 
 _EXAMINED_CHARACTERS = 1000
@@ -189,16 +189,10 @@ class SqlSession:
             examined = partial(self._database.pool.examiner.columns_of, table, self._database.schema_version)
             return await table_facts(self._held, self._checkout, columns_of, ReaderConnection.columns_of, examined, table)
 
-    async def table_key(self, table: str) -> list[str]:
-        return await self._names(key_of, table)
-
-    async def generated_columns(self, table: str) -> list[str]:
-        return await self._names(generated_columns_of, table)
-
-    async def _names(self, read: Callable[..., list[str]], table: str) -> list[str]:
+    async def special_columns(self, table: str) -> SpecialColumns:
         with self._call:
-            examined = partial(self._database.pool.examiner.names_of, read, table)
-            return await table_facts(self._held, self._checkout, read, lambda reader, one: reader.names_of(read, one), examined, table)
+            reader, examined = ReaderConnection.special_columns_of, partial(self._database.pool.examiner.special_columns_of, table)
+            return await table_facts(self._held, self._checkout, special_columns_of, reader, examined, table)
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         with self._call:

@@ -13,7 +13,7 @@ import apsw
 from triplicate.errors import SqlError
 from triplicate.runtime import Worker
 from triplicate.sql.core.column_codec import Value
-from triplicate.sql.core.interface import Prepared, Row, StatementKind
+from triplicate.sql.core.interface import Prepared, Row, SpecialColumns, StatementKind
 from triplicate.sql.core.rights import Rights
 from triplicate.sql.executor.authorizer import Authorizer, check_width
 from triplicate.sql.executor.examined_schema import NewestSchema
@@ -32,7 +32,7 @@ from triplicate.sql.executor.short_reads import (
 from triplicate.sql.executor.statement_rights import StatementRights
 from triplicate.sql.executor.transaction_functions import TransactionContext
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_reader, read_state
-from triplicate.sql.storage.sqlite_schema import columns_of
+from triplicate.sql.storage.sqlite_schema import columns_of, special_columns_of
 from triplicate.sql.storage.sqlstates import FAULTS, from_sqlite
 
 _PROGRESS_STEPS = 5000
@@ -206,9 +206,8 @@ class ReaderConnection:
     def columns_of(self, table: str) -> list[tuple[str, str]] | None:
         return columns_of(self._open().connection, table)
 
-    def names_of(self, read: Callable[[apsw.Connection, str], list[str]], table: str) -> list[str]:
-        """Names that one of `sqlite_schema`'s functions reads, such as `key_of`."""
-        return read(self._open().connection, table)
+    def special_columns_of(self, table: str) -> SpecialColumns:
+        return special_columns_of(self._open().connection, table)
 
     @property
     def is_open(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from triplicate.runtime import Worker
-from triplicate.sql.core.interface import Prepared, Result, StatementKind
+from triplicate.sql.core.interface import Prepared, Result, SpecialColumns, StatementKind
 from triplicate.sql.core.rights import Rights
 from triplicate.sql.core.schema_cache import SchemaCache
 from triplicate.sql.executor.examined_schema import NewestSchema
@@ -57,10 +57,10 @@ class StatementExaminer:
         self._columns.remember(table, columns, schema_version)
         return columns
 
-    async def names_of(self, read: Callable[..., list[str]], table: str) -> list[str]:
-        """Columns of a table as of now, see `ReaderConnection.names_of`."""
+    async def special_columns_of(self, table: str) -> SpecialColumns:
+        """Those of a table as of now."""
         self._check_open()
-        found: list[str] = await self._worker.run(self._connection.names_of, read, table)
+        found: SpecialColumns = await self._worker.run(self._connection.special_columns_of, table)
         return found
 
     async def rights_of(self, sql: str, kind: StatementKind, schema_version: int) -> Rights:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import SpecialColumns
 from triplicate.sql.core.lexer import quote
 from triplicate.sql.core.primary_keys import KEY_MARK, is_key_index
 from triplicate.sql.core.records import DIGEST_SIZE
@@ -231,9 +232,10 @@ def key_of(connection: apsw.Connection, table: str) -> list[str]:
     return [str(name) for (name,) in rows] if added is None else list(added.columns)
 
 
-def generated_columns_of(connection: apsw.Connection, table: str) -> list[str]:
-    """Names of the generated columns of a table. Raises as `columns_of`."""
-    return [str(name) for (name,) in _query(connection, "select name from pragma_table_xinfo(?, 'main') where hidden in (2, 3)", table)]
+def special_columns_of(connection: apsw.Connection, table: str) -> SpecialColumns:
+    """Those of the key, and the generated ones. Raises as `columns_of`."""
+    generated = _query(connection, "select name from pragma_table_xinfo(?, 'main') where hidden in (2, 3)", table)
+    return SpecialColumns(key_of(connection, table), [str(name) for (name,) in generated])
 
 
 class KeyIndex(NamedTuple):

@@ -443,12 +443,12 @@ def test_a_transaction_that_has_asked_for_the_columns_of_a_table_only_has_read_n
         session, other = await leader.session(), await leader.session()
         await run(other, "create table t(a integer primary key, b as (a + 1), c as (a + 2) stored)")
         await run(session, "begin")
-        assert await session.generated_columns("t") == ["b", "c"]
-        assert await session.table_key("t") == ["a"]
+        assert (await session.special_columns("t")).generated == ["b", "c"]
+        assert (await session.special_columns("t")).key == ["a"]
         assert await session.table_columns("t") is not None
         await run(other, "insert into t values (1)")
         await session.claim_writer("COPY")
-        assert await session.generated_columns("t") == ["b", "c"]
+        assert (await session.special_columns("t")).generated == ["b", "c"]
         await run(session, "commit")
 
     play(tmp_path, scene)
@@ -458,13 +458,13 @@ def test_keys_are_returned_on_the_writer_in_a_snapshot_and_outside(tmp_path: Pat
     async def scene(cluster: Cluster) -> None:
         session = await (await cluster.leader()).session()
         await run(session, "create table t(a int, b text, c int, primary key (c, a))")
-        assert await session.table_key("t") == ["c", "a"]
+        assert (await session.special_columns("t")).key == ["c", "a"]
         for first in ("select 1", "insert into t values (1, 'x', 2)"):
             await run(session, "begin")
             await run(session, first)
-            assert await session.table_key("t") == ["c", "a"]
+            assert (await session.special_columns("t")).key == ["c", "a"]
             assert await session.table_columns("t") == [("a", "INT"), ("b", "TEXT"), ("c", "INT")]
-            assert await session.table_key("none") == []
+            assert (await session.special_columns("none")).key == []
             await run(session, "rollback")
 
     play(tmp_path, scene)

@@ -337,7 +337,7 @@ def test_followers_the_change_feed_and_a_restarted_node_have_the_added_keys(tmp_
         await cluster.nodes.pop(first).stop()
         later = await cluster.leader()
         session = await later.session()
-        assert await session.table_key("t") == ["id"]
+        assert (await session.special_columns("t")).key == ["id"]
         assert await state_of(run(session, "insert into t values(5, 'again')")) == "23505"
         assert await state_of(run(session, "insert into c values(6)")) == "23503"
         assert await state_of(run(session, "alter table t drop constraint t_pkey")) == "2BP01"

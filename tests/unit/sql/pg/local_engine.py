@@ -19,7 +19,18 @@ from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.core.access_rights import NOTHING_STORED
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.database_activity import DatabaseActivity
-from triplicate.sql.core.interface import CheckRows, Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
+from triplicate.sql.core.interface import (
+    CheckRows,
+    Column,
+    Prepared,
+    Result,
+    Row,
+    SchemaMoved,
+    SpecialColumns,
+    StatementKind,
+    TransactionStatus,
+    Value,
+)
 from triplicate.sql.core.read_levels import DEFAULT_READS, ReadSettings
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.session_roles import SessionRoles
@@ -27,7 +38,7 @@ from triplicate.sql.core.statement_waits import StatementWaits
 from triplicate.sql.core.transaction_block import TransactionBlock
 from triplicate.sql.engine.cursors import RowsCursor
 from triplicate.sql.executor.scalars import register_scalars
-from triplicate.sql.storage.sqlite_schema import check_references, columns_of, generated_columns_of, key_of
+from triplicate.sql.storage.sqlite_schema import check_references, columns_of, special_columns_of
 
 _CONTROL = {
     "BEGIN IMMEDIATE": StatementKind.BEGIN_IMMEDIATE,
@@ -189,11 +200,8 @@ class LocalSession:
     async def session_as_of(self, point: str) -> LocalSession:
         raise AssertionError("this engine keeps no past")
 
-    async def table_key(self, table: str) -> list[str]:
-        return key_of(self._connection, table)
-
-    async def generated_columns(self, table: str) -> list[str]:
-        return generated_columns_of(self._connection, table)
+    async def special_columns(self, table: str) -> SpecialColumns:
+        return special_columns_of(self._connection, table)
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         return function(*arguments)

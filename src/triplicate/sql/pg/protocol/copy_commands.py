@@ -70,9 +70,9 @@ class CopyCommands:
         known = await self._state.session.table_columns(command.table)
         if known is None:
             raise SqlError("42P01", f'relation "{command.table}" does not exist')
-        generated = await self._state.session.generated_columns(command.table)
+        key, generated = await self._state.session.special_columns(command.table)
         if command.columns is None and command.options.action is CopyAction.DELETE:
-            return await self._state.session.table_key(command.table)
+            return key
         if command.columns is None:
             return [name for name, _ in known if name not in generated]
         spelled = {name.lower(): name for name, _ in known}

@@ -99,7 +99,7 @@ class CopyIn:
         state = self._state
         commits = commits and state.session.status is TransactionStatus.IDLE
         await self._transaction.begin()
-        key = [] if command.options.action is CopyAction.INSERT else await state.session.table_key(command.table)
+        key = [] if command.options.action is CopyAction.INSERT else (await state.session.special_columns(command.table)).key
         change = statement_of(_change(command, columns, key))
         statement = await prepare_statement(state.session, change, (), state.plans, is_fixed=True)
         if statement.plan.prepared is not None:

@@ -439,7 +439,7 @@ async def _keys_by_table(session: Session, sql: str, tables: ColumnsByTable) -> 
     """The primary keys of the tables if the statement has GROUP BY. Ungrouped columns that depend on a grouped key are allowed."""
     if await aside_if_long(session, sql, _GROUPS.search, sql) is None:
         return None
-    return tuple([(name, tuple(await session.table_key(name))) for name, _ in tables])
+    return tuple([(name, tuple((await session.special_columns(name)).key)) for name, _ in tables])
 
 
 async def _plan_catalogue_query(
