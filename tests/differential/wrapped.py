@@ -14,7 +14,7 @@ from tests.differential.comparison import Answer, class_of, differences, extende
 from tests.differential.corpus import Parameter, Scenario, Statement
 from tests.differential.runner import Verdict, run_statement
 from tests.differential.servers import Database
-from triplicate.sql.core.lexer import statement_of
+from triplicate.sql.core.lexer import quote, statement_of
 
 NAME = "wrapped"
 _QUERY = re.compile(r"\s*(select|with|values)\b", re.IGNORECASE)
@@ -26,7 +26,7 @@ _LEFT_OUT = re.compile(
 
 
 class Wrapping(NamedTuple):
-    """The statements that use a query: what is made of it, the use, and what removes it again."""
+    """The statements that use a query: what is made of it, the use, and what removes it again. `{names}` are the columns of its result."""
 
     kind: str
     make: Sequence[str]
@@ -50,6 +50,8 @@ WRAPPINGS: Sequence[Sequence[Wrapping]] = [
     [
         Wrapping("view", [f"CREATE VIEW {NAME} AS {{}}"], f"SELECT * FROM {NAME}", [f"DROP VIEW {NAME}"]),
         Wrapping("query", [], f"WITH {NAME} AS ({{}}) SELECT * FROM {NAME}", []),
+        Wrapping("names", [], f"SELECT {{names}} FROM ({{}}) {NAME}", []),
+        Wrapping("names in WITH", [], f"WITH {NAME} AS ({{}}) SELECT {{names}} FROM {NAME}", []),
         Wrapping("table", [f"CREATE TABLE {NAME} AS {{}}"], f"SELECT * FROM {NAME}", [f"DROP TABLE {NAME}"]),
         Wrapping("trigger", [*_BY_TRIGGER, *trigger, _FIRED], f"SELECT * FROM {NAME}", [*_DROPPED, *functions]),
     ]
@@ -72,7 +74,7 @@ def is_change(statement: Statement) -> bool:
     return re.search(r"\breturning\b|\bon conflict\b|16777217", statement.text, re.IGNORECASE) is None
 
 
-def use(connection: PGconn, statement: Statement, wrapping: Wrapping) -> Answer:
+def use(connection: PGconn, statement: Statement, wrapping: Wrapping, names: Sequence[str] = ()) -> Answer:
     """The answer of one server to a query that is used in this way."""
     done = 0
     for command in wrapping.make:
@@ -81,7 +83,7 @@ def use(connection: PGconn, statement: Statement, wrapping: Wrapping) -> Answer:
             break
         done += 1
     else:
-        made = simple(connection, wrapping.use.format(statement.text))
+        made = simple(connection, wrapping.use.format(statement.text, names=", ".join(map(quote, names))))
     for command in wrapping.remove if done else ():
         removed = simple(connection, command)
         assert removed.sqlstate is None or done < len(wrapping.make), f"{statement}: {command}: {removed}"
@@ -132,12 +134,15 @@ def wrapped_verdicts(scenario: Scenario, databases: Sequence[Database]) -> Itera
             answers = [run_statement(connection, statement, "text") for connection in connections]
             is_idle = all(connection.transaction_status == pq.TransactionStatus.IDLE for connection in connections)
             if is_idle and is_wrapped(statement, answers):
-                yield from _uses(statement, connections)
+                yield from _uses(statement, answers[0].names, connections)
 
 
-def _uses(statement: Statement, connections: Sequence[PGconn]) -> Iterator[Verdict]:
+def _uses(statement: Statement, names: Sequence[str], connections: Sequence[PGconn]) -> Iterator[Verdict]:
+    are_unique = len({name.lower() for name in names}) == len(names) > 0
     for wrappings in zip(*WRAPPINGS, strict=True):
-        answers = [use(connection, statement, wrapping) for connection, wrapping in zip(connections, wrappings, strict=True)]
+        if "names" in wrappings[0].kind and not are_unique:
+            continue
+        answers = [use(connection, statement, wrapping, names) for connection, wrapping in zip(connections, wrappings, strict=True)]
         verdict = compare_answers(statement, wrappings[0].kind, *answers)
         if verdict is not None:
             yield verdict

@@ -236,6 +236,8 @@ class LocalDatabase:
         self.generation = 0
         self.activity = DatabaseActivity()
         self._connection = apsw.Connection(":memory:")
+        # A name in quotes that SQLite does not know would be a text.
+        self._connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         self._connection.create_scalar_function("pg_advisory_unlock_all", lambda *_: None, 0)
         register_scalars(self._connection)
         self._connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0, 0)

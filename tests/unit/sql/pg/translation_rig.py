@@ -31,6 +31,8 @@ class TranslatedDatabase:
 
     def __init__(self) -> None:
         self.connection = apsw.Connection(":memory:")
+        # A name in quotes that SQLite does not know would be a text.
+        self.connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         register_scalars(self.connection)
         self.connection.execute(SCHEMA)
 

@@ -385,7 +385,7 @@ class SelectItem(SyntaxNode):
     expression: Expression
     alias: Name | None
     keeps_name: bool = field(default=False, init=False)
-    """For SQLite it has an alias, so that the queries around it need not follow when a table's column is renamed."""
+    """For SQLite it has an alias, by which the queries around it know it."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield self.expression

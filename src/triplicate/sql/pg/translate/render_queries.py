@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import quote
-from triplicate.sql.pg.analysis.analyzer import rows_of, selects_of
+from triplicate.sql.pg.analysis.analyzer import result_name, rows_of, selects_of
 from triplicate.sql.pg.analysis.calls import VOLATILE
 from triplicate.sql.pg.analysis.grouping import has_aggregate
 from triplicate.sql.pg.analysis.overflow import may_be_long
@@ -39,6 +39,8 @@ class StatementRenderer(CallRenderer):
 
     def _item(self, node: nodes.SelectItem) -> None:
         name = _shown(node) if node.alias is None and (node.expression.is_ordered or node.keeps_name) else ""
+        if node.alias is None and node.keeps_name:
+            name = name or result_name(node.expression)
         self.verbatim(node)
         if name:
             # In SQLite, an expression of a column does not have the column's name.
@@ -180,10 +182,15 @@ class StatementRenderer(CallRenderer):
         self.verbatim(node)
 
     def _keep_names(self, query: nodes.QueryExpression) -> None:
-        """SQLite renames a column where a stored query names it, but not where a query around that one names its result."""
-        if self.context.is_without_session:
-            for item in [item for select in selects_of(query)[:1] for item in select.items]:
-                item.keeps_name = isinstance(item.expression, nodes.ColumnRef) and not item.expression.session_name
+        """Name the results as PostgreSQL does, where SQLite has other names: for expressions, as those that convert a column for UNION.
+
+        SQLite renames a column where a stored query names it, but not where a query around that one names its result.
+        """
+        selects = selects_of(query)
+        for item in [item for select in selects[:1] for item in select.items]:
+            is_column = isinstance(item.expression, nodes.ColumnRef) and not item.expression.session_name
+            may_stay = is_column and len(selects) == 1 and not self.context.is_without_session
+            item.keeps_name = not may_stay and not isinstance(item.expression, nodes.Star)
 
     def _named_columns(self, node: nodes.FromItem, query: nodes.QueryExpression, alias: nodes.Name) -> None:
         """Render ``(query) alias(a, b)``. In SQLite only a common table expression can name its columns."""

@@ -329,3 +329,24 @@ def test_an_expression_has_a_depth_and_a_length(database: TranslatedDatabase, ex
     with pytest.raises(SqlError) as refused:
         database.translate(f"select {expression} from t")
     assert refused.value.sqlstate == "54001"
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("select max(a) from t", "max"),
+        ("select count(*) from t", "count"),
+        ("select case when a > 1 then 1 else 2 end from t", "case"),
+        ("select a + 1 from t", "?column?"),
+        ("select a::text from t", "a"),
+        ("select current_date", "current_date"),
+        ("select a from t union all select 2.5::float8", "a"),
+        ("(select upper(b) from t) limit 1", "upper"),
+    ],
+)
+def test_results_of_subqueries_have_the_names_that_postgresql_gives_them(query: str, name: str) -> None:
+    """SQLite has others, and takes a name in quotes that it does not know for a text."""
+    database = TranslatedDatabase()
+    rows = database.rows(query)
+    for around in (f'select "{name}" from ({query}) q', f'with q as ({query}) select q."{name}" from q', f"select * from ({query}) q"):
+        assert database.rows(around) == rows
