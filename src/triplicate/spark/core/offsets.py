@@ -101,16 +101,20 @@ def _holds(part: Any, kind: type) -> TypeGuard[dict[str, Any]]:
 def limited(start: Mapping[str, int], end: Mapping[str, int], max_records: int) -> dict[str, int]:
     """Ends at most `max_records` after the start in all logs together, shared in proportion to the waiting records.
 
+    A log with waiting records has one at least, also beyond the limit: no log waits for larger ones.
+
     Args:
         start: an offset for each log of `end`.
-        max_records: at least 1, so a record is always delivered if any is waiting.
+        max_records: at least 1.
     """
     waiting = {log: max(0, end[log] - start[log]) for log in sorted(end)}
     total = sum(waiting.values())
     if total <= max_records:
         return {log: max(start[log], end[log]) for log in waiting}
-    shares = {log: max_records * count // total for log, count in waiting.items()}
-    left = max_records - sum(shares.values())
+    logs = sum(count > 0 for count in waiting.values())
+    spare = max(0, max_records - logs)
+    shares = {log: min(1, count) + spare * max(0, count - 1) // max(1, total - logs) for log, count in waiting.items()}
+    left = logs + spare - sum(shares.values())
     # The remainder of the rounding, less than one record per log, goes to the first logs that have more records.
     for log, count in waiting.items():
         more = min(left, count - shares[log])
@@ -124,7 +128,7 @@ def limited_by_bytes(
 ) -> dict[str, int]:
     """Ends about `max_bytes` after the start in all logs together, shared in proportion to the waiting bytes.
 
-    Each record counts as the average of its span. If records are waiting, at least one is delivered.
+    Each record counts as the average of its span. A log with waiting records has one at least, also beyond the limit.
 
     Args:
         start: an offset for each log of `end`.
@@ -134,11 +138,8 @@ def limited_by_bytes(
     total = sum(waiting.values())
     if total <= max_bytes:
         return {log: max(start[log], end[log]) for log in waiting}
-    cut = {log: _reach(spans.get(log, ()), start[log], end[log], max_bytes * size / total) for log, size in waiting.items()}
-    if all(cut[log] <= start[log] for log in cut):
-        first = next(log for log in cut if start[log] < end[log])
-        cut[first] = start[first] + 1
-    return cut
+    reached = {log: _reach(spans.get(log, ()), start[log], end[log], max_bytes * size / total) for log, size in waiting.items()}
+    return {log: max(offset, min(start[log] + 1, end[log])) for log, offset in reached.items()}
 
 
 def _size(spans: Sequence[Span], start: int, end: int) -> float:

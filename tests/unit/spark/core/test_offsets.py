@@ -59,7 +59,9 @@ def test_a_limited_batch_is_as_large_as_allowed_and_no_larger(positions: dict[st
     end = {log: begin + more for log, (begin, more) in positions.items()}
     cut = limited(start, end, limit)
     assert all(start[log] <= cut[log] <= end[log] for log in end)
-    assert sum(cut.values()) - sum(start.values()) == min(limit, sum(end.values()) - sum(start.values()))
+    waiting = [log for log in end if start[log] < end[log]]
+    assert sum(cut.values()) - sum(start.values()) == max(len(waiting), min(limit, sum(end.values()) - sum(start.values())))
+    assert all(start[log] < cut[log] for log in waiting), "a small log waits for a larger one"
     assert cut == limited(dict(reversed(start.items())), dict(reversed(end.items())), limit)
 
 
@@ -81,8 +83,10 @@ def test_bytes_are_shared_in_proportion_to_what_waits() -> None:
     assert limited_by_bytes({"a": 0, "b": 0}, {"a": 100, "b": 100}, spans, 400) == {"a": 10, "b": 10}
 
 
-def test_one_record_is_delivered_however_large_it_is() -> None:
-    spans = {"a": [Span(0, 10, 10_000)], "b": [Span(5, 10, 10_000)]}
+def test_one_record_of_each_log_is_delivered_however_large_it_is() -> None:
+    spans = {"a": [Span(0, 10, 10_000)], "b": [Span(5, 10, 10_000)], "c": [Span(0, 10, 10)]}
+    ends = {"a": 10, "b": 10, "c": 10}
+    assert limited_by_bytes({"a": 0, "b": 5, "c": 9}, ends, spans, 2_000) == {"a": 1, "b": 6, "c": 10}
     assert limited_by_bytes({"a": 10, "b": 7}, {"a": 10, "b": 10}, spans, 1) == {"a": 10, "b": 8}
 
 
