@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.unit.spark.core import test_offsets
+from triplicate.spark.core import offsets
 
 TESTS = ["tests/unit/spark/core/test_offsets.py::test_a_limited_batch_is_as_large_as_allowed_and_no_larger"]
 
@@ -17,4 +17,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             ends[log], left = start[log] + more, left - more
         return ends
 
-    patch(test_offsets, "limited", limited)
+    patch(offsets, "limited", limited)

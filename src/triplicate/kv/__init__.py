@@ -61,7 +61,6 @@ from triplicate.kv.resp.resp_client import RespClient
 from triplicate.kv.resp.resp_connections import RespLimits
 from triplicate.kv.resp.resp_door import RespDoor
 from triplicate.kv.resp.resp_security import RespSecurity
-from triplicate.kv.resp.resp_server import RespServer
 from triplicate.kv.storage.rocks_copy import check_rocksdb
 from triplicate.replica import LONGEST_LEASE_S
 
@@ -109,7 +108,6 @@ __all__ = [
     "RespDoor",
     "RespLimits",
     "RespSecurity",
-    "RespServer",
     "StoreBatch",
     "StoreInfo",
     "StoreLimits",

@@ -20,7 +20,7 @@ from triplicate.kv.resp.resp_conversation import RespConversation
 from triplicate.kv.resp.resp_logins import RespLogins
 from triplicate.kv.resp.resp_security import RespRefusal, RespSecurity
 from triplicate.kv.resp.store_session import StoreSession
-from triplicate.runtime import Host, Metrics, TaskScope, Timer, sleep, start_eagerly
+from triplicate.runtime import Host, Listener, Metrics, TaskScope, Timer, sleep, start_eagerly
 from triplicate.security import HANDSHAKE_TIMEOUT_S, ClientLimits, FailedLogins, HandshakeTurns, TooManyHandshakes, UsersFile
 
 USERS_CHECK_S = 1.0
@@ -73,7 +73,8 @@ class RespConnections:
     """All connections of clients to a node's stores, with the tasks that serve them.
 
     Args:
-        default_store: its name; empty for the only one.
+        stores: clients choose one of them by AUTH or HELLO.
+        default_store: of clients that choose none; empty for the only one.
     """
 
     def __init__(
@@ -96,8 +97,23 @@ class RespConnections:
         self._logins = RespLogins(host, stores, default_store, security, FailedLogins(limits.failed_login_s, limits.failed_logins), metrics)
         self._node = NodeFacts(host, self._client_facts)
         self._next_number = 1
+        self._listener: Listener | None = None
         if security.users is not None:
             self._scope.spawn(self._end_removed(security.users), name="users")
+
+    async def listen(self, address: tuple[str, int]) -> None:
+        """Serve clients on a host and port until `aclose`; port 0 selects a free one. Raises OSError: it is in use, or is invalid."""
+        try:
+            self._listener = await self._host.network.listen(self.new_stream, *address)
+        except BaseException:
+            await self.aclose()
+            raise
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port, once it listens."""
+        assert self._listener is not None, "it listens"
+        return self._listener.address
 
     @property
     def count(self) -> int:
@@ -108,7 +124,9 @@ class RespConnections:
         return ClientStream(BEFORE_LOGIN, self._limits.client_stall_s, self._host.clock, self._opened)
 
     async def aclose(self) -> None:
-        """Close every connection. A change that runs may have happened or not."""
+        """Stop listening, and close every connection. A change that runs may have happened or not. Idempotent."""
+        if self._listener is not None:
+            await self._listener.close()
         await self._scope.aclose()
         await self._logins.close()
 

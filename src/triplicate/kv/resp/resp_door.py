@@ -5,9 +5,8 @@ from __future__ import annotations
 from triplicate.config import NodeSettings, RespSettings
 from triplicate.errors import EnvironmentFault
 from triplicate.kv.core.store_interface import KeyValueStores
-from triplicate.kv.resp.resp_connections import RespLimits
+from triplicate.kv.resp.resp_connections import RespConnections, RespLimits
 from triplicate.kv.resp.resp_security import RespSecurity
-from triplicate.kv.resp.resp_server import RespServer
 from triplicate.runtime import Host, Metrics
 from triplicate.security import TlsIdentity
 
@@ -28,7 +27,7 @@ class RespDoor:
         self._node = node
         self._resp = resp
         self._security = RespSecurity.of_settings(host, node, resp, identity) if resp.serve else None
-        self._server: RespServer | None = None
+        self._server: RespConnections | None = None
 
     async def open(self, stores: KeyValueStores, metrics: Metrics | None) -> None:
         """Listen for clients, if the settings say so.
@@ -40,15 +39,11 @@ class RespDoor:
             return
         place = self._resp.host or self._node.host, self._resp.port
         try:
-            self._server = await RespServer.open(
-                self._host,
-                stores,
-                place,
-                default_store=self._resp.default_store,
-                limits=RespLimits.of_settings(self._node),
-                security=self._security,
-                metrics=metrics,
+            server = RespConnections(
+                self._host, stores, self._resp.default_store, RespLimits.of_settings(self._node), self._security, metrics
             )
+            await server.listen(place)
+            self._server = server
         except OSError as error:
             raise EnvironmentFault(f"{place[0]}:{place[1]} cannot be opened ({error.strerror}); choose another resp.port") from None
 
@@ -74,4 +69,4 @@ class RespDoor:
         """Stop listening, and close every connection. Idempotent."""
         server, self._server = self._server, None
         if server is not None:
-            await server.stop()
+            await server.aclose()

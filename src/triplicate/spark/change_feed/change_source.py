@@ -51,6 +51,7 @@ from triplicate.spark.core import source_schema
 from triplicate.spark.core.change_offsets import BEFORE_SNAPSHOT, ChangesOffset, decode_offset
 from triplicate.spark.core.change_options import DECLARED, SNAPSHOT, TEXT, ChangesOptions, changes_options
 from triplicate.spark.core.given_options import LATEST
+from triplicate.spark.core.plain_errors import plain_errors
 from triplicate.spark.logs.streaming import LOOK_INTERVAL_S
 from triplicate.sql import fold, part_of
 
@@ -70,6 +71,7 @@ _TYPED = (DateType, DecimalType, TimestampNTZType, TimestampType)
 """Types of columns that earlier releases deliver as strings."""
 
 
+@plain_errors("schema", "reader", "streamReader")
 class ChangesDataSource(DataSource):
     """``spark.read.format("triplicate-changes")``; see `docs/spark.md`."""
 
@@ -398,6 +400,7 @@ class _Feed:
         yield from batches.finish()
 
 
+@plain_errors("partitions", "read")
 class ChangesReader(DataSourceReader):
     """The changes between two versions or times, both included; by default all changes."""
 
@@ -417,6 +420,7 @@ class ChangesReader(DataSourceReader):
         return self._feed.read(partition)
 
 
+@plain_errors("initialOffset", "latestOffset", "partitions", "prepareForTriggerAvailableNow", "read")
 class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The change feed as a stream. Its offset is the version after the last delivered change."""
 

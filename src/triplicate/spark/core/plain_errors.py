@@ -20,7 +20,7 @@ def plain_errors(*methods: str) -> Callable[[Source], Source]:
 
     def decorate(kind: Source) -> Source:
         for name in methods:
-            setattr(kind, name, _plain(getattr(kind, name)))
+            setattr(kind, name, (_plain_rows if name == "read" else _plain)(getattr(kind, name)))
         return kind
 
     return decorate
@@ -35,3 +35,14 @@ def _plain(method: Callable[..., Any]) -> Callable[..., Any]:
             raise error.with_traceback(None) from None
 
     return call
+
+
+def _plain_rows(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def rows(*args: Any, **named: Any) -> Any:
+        try:
+            yield from method(*args, **named)
+        except TriplicateError as error:
+            raise error.with_traceback(None) from None
+
+    return rows

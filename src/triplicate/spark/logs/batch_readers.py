@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@plain_errors("partitions")
+@plain_errors("partitions", "read")
 class LogBatchReader(DataSourceReader):
     """Reads logs from a start to an end that are fixed by the plan."""
 
@@ -43,7 +43,7 @@ class LogBatchReader(DataSourceReader):
         return read_log_part(self._read, partition, self._schema)
 
 
-@plain_errors("partitions")
+@plain_errors("partitions", "read")
 class LedgerBatchReader(DataSourceReader):
     """Reads closed and open ledgers up to their last-add-confirmed."""
 

@@ -48,7 +48,7 @@ LOOK_INTERVAL_S = 0.1
 """Minimum time between answers: an idle Spark query requests the latest offset about a hundred times a second."""
 
 
-@plain_errors("initialOffset", "latestOffset", "partitions", "prepareForTriggerAvailableNow")
+@plain_errors("initialOffset", "latestOffset", "partitions", "prepareForTriggerAvailableNow", "read")
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream over one or several logs.
 

@@ -16,9 +16,8 @@ from tests.unit.kv.held_store_log import HeldStoreLog
 from tests.waiting import LIMIT_S, PLAY_LIMIT_S, eventually
 from triplicate.config import NodeSettings, StoreSettings
 from triplicate.kv.engine.replicated_store import ReplicatedStore
-from triplicate.kv.resp.resp_connections import RespLimits
+from triplicate.kv.resp.resp_connections import RespConnections, RespLimits
 from triplicate.kv.resp.resp_security import RespSecurity
-from triplicate.kv.resp.resp_server import RespServer
 from triplicate.runtime import Metrics, TaskScope, real_host
 
 VALUE_BYTES = 4096
@@ -63,7 +62,7 @@ class LocalStores:
 class Stand:
     """A server that runs."""
 
-    server: RespServer
+    server: RespConnections
     stores: LocalStores
     metrics: Metrics
 
@@ -91,7 +90,7 @@ class Stand:
 
     def unserved_bytes(self) -> int:
         """Bytes of requests that have arrived and are not served."""
-        return sum(each.stream.buffer.size for each in self.server.connections._connections.values())
+        return sum(each.stream.buffer.size for each in self.server._connections.values())
 
     async def raw(self) -> RawClient:
         return RawClient(*await asyncio.open_connection("127.0.0.1", self.port))
@@ -134,16 +133,10 @@ async def serving(
         for name in names:
             await stores.open(name, folder, scope)
         metrics = Metrics()
-        server = await RespServer.open(
-            real_host("server", seed=2),
-            stores,
-            ("127.0.0.1", 0),
-            default_store=default_store,
-            limits=limits,
-            security=security,
-            metrics=metrics,
-        )
-        opened.push_async_callback(server.stop)
+        host = real_host("server", seed=2)
+        server = RespConnections(host, stores, default_store, limits or RespLimits(), security or RespSecurity(), metrics)
+        opened.push_async_callback(server.aclose)
+        await server.listen(("127.0.0.1", 0))
         yield Stand(server, stores, metrics)
 
 

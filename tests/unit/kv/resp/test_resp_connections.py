@@ -130,8 +130,8 @@ def test_a_client_that_reads_nothing_is_disconnected_and_memory_is_bounded(tmp_p
             raw = await stand.raw()
             raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
             raw.writer.write(request(b"GET", b"a") * 20_000)
-            await eventually(lambda: stand.server.connections.count == 2)
-            await eventually(lambda: stand.server.connections.count == 1)
+            await eventually(lambda: stand.server.count == 2)
+            await eventually(lambda: stand.server.count == 1)
             assert await client.ping()
             raw.close()
 

@@ -26,13 +26,13 @@ def test_a_flood_of_connections_is_bounded_and_a_client_logs_in_meanwhile(tmp_pa
             assert await before.ping()
             flood = [await asyncio.open_connection("127.0.0.1", door.stand.port) for _ in range(60)]
             await eventually(lambda: door.refused("half_open") == 50)
-            await eventually(lambda: door.stand.server.connections.count == 11)
+            await eventually(lambda: door.stand.server.count == 11)
             async with door.client() as client:
                 assert await client.set("a", "1")
             assert await before.get("a") == b"1"
             for _, writer in flood:
                 writer.close()
-            await eventually(lambda: door.stand.server.connections.count == 1)
+            await eventually(lambda: door.stand.server.count == 1)
 
     run_door(tmp_path, body, limits=RespLimits(half_open=20, half_open_per_address=10))
 
@@ -45,12 +45,12 @@ def test_a_flood_leaves_nothing_behind_and_an_honest_client_is_served(tmp_path: 
         async def round_of(number: int) -> None:
             flood = Flood(door.stand.server.address, first, KEPT)
             await flood.attempt(number)
-            await eventually(lambda: door.stand.server.connections.count <= LIMIT)
+            await eventually(lambda: door.stand.server.count <= LIMIT)
             assert flood.opened + flood.refused == number
             async with door.client() as client:
                 assert await client.set("a", "1")
             flood.close()
-            await eventually(lambda: door.stand.server.connections.count == 0)
+            await eventually(lambda: door.stand.server.count == 0)
 
         await round_of(ATTEMPTS // 4)  # The pools and caches fill.
         rest = AtRest()
@@ -65,13 +65,13 @@ def test_a_flood_in_clear_leaves_nothing_behind_and_an_honest_client_is_served(t
         async def round_of(number: int) -> None:
             flood = Flood(stand.server.address, b"*2\r\n$3\r\nGE", KEPT)
             await flood.attempt(number)
-            await eventually(lambda: stand.server.connections.count <= LIMIT)
+            await eventually(lambda: stand.server.count <= LIMIT)
             assert flood.opened + flood.refused == number
             raw = await stand.raw()
             assert await raw.ask(b"PING\r\n") == b"+PONG"
             raw.close()
             flood.close()
-            await eventually(lambda: stand.server.connections.count == 0)
+            await eventually(lambda: stand.server.count == 0)
 
         await round_of(ATTEMPTS // 4)  # The pools and caches fill.
         rest = AtRest()
@@ -115,12 +115,12 @@ def test_connections_that_have_left_or_were_crowded_out_keep_no_other_handshake_
         assert asyncio.get_running_loop().time() - began < 10, "connections that are gone keep another one waiting"
         for client in (*crowd, honest):
             client.close()
-        await eventually(lambda: door.stand.server.connections.count == 0)
+        await eventually(lambda: door.stand.server.count == 0)
         for _ in range(50):
             gone = await door.stand.raw()
             gone.writer.write(client_hello())
             gone.close()
-        await eventually(lambda: door.stand.server.connections.count == 0)
+        await eventually(lambda: door.stand.server.count == 0)
         began = asyncio.get_running_loop().time()
         (await door.raw()).close()
         assert asyncio.get_running_loop().time() - began < 10, "clients that have left keep another one waiting"

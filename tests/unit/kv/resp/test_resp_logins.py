@@ -152,7 +152,7 @@ def test_a_reset_gives_the_place_back_and_the_next_login_has_a_limit_of_time(tmp
         first, second = await door.raw(), await door.raw()
         login = request(b"AUTH", b"anna", PASSWORD.encode())
         assert await first.ask(login) == b"+OK"
-        connections = door.stand.server.connections
+        connections = door.stand.server
         assert await first.ask(request(b"RESET")) == b"+RESET"
         assert await second.ask(login) == b"+OK"
         assert (await first.ask(login)).startswith(b"-ERR max number of clients reached")
@@ -269,7 +269,7 @@ def test_a_place_is_given_back_at_the_end_of_a_connection(tmp_path: Path) -> Non
         assert (await second.rest()).startswith(b"-ERR max number of clients reached: 1 connections are open\r\n")
         first.close()
         second.close()
-        await eventually(lambda: stand.server.connections.count == 0)
+        await eventually(lambda: stand.server.count == 0)
         third = await stand.raw()
         assert await third.ask(b"PING\r\n") == b"+PONG"
         third.close()

@@ -13,7 +13,8 @@ import redis.asyncio
 
 from tests.unit.kv.store_cluster import StoreCluster, play
 from tests.waiting import LOOP_POLL_S, PLAY_LIMIT_S
-from triplicate.kv.resp.resp_server import RespServer
+from triplicate.kv.resp.resp_connections import RespConnections, RespLimits
+from triplicate.kv.resp.resp_security import RespSecurity
 from triplicate.runtime import real_host
 
 
@@ -22,16 +23,18 @@ class Served:
 
     def __init__(self, cluster: StoreCluster) -> None:
         self.cluster = cluster
-        self.servers: dict[str, RespServer] = {}
+        self.servers: dict[str, RespConnections] = {}
 
     async def __aenter__(self) -> Served:
         for name in self.cluster.nodes:
-            self.servers[name] = await RespServer.open(real_host(name), self.cluster.stores[name], ("127.0.0.1", 0))
+            server = RespConnections(real_host(name), self.cluster.stores[name], "", RespLimits(), RespSecurity(), None)
+            self.servers[name] = server
+            await server.listen(("127.0.0.1", 0))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for server in self.servers.values():
-            await server.stop()
+            await server.aclose()
 
     def client(self, name: str) -> Any:
         return redis.asyncio.Redis(port=self.servers[name].address[1], protocol=3)

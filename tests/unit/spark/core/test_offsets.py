@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triplicate.errors import FormatError
+from triplicate.spark.core import offsets
 from triplicate.spark.core.offsets import (
     LogPosition,
     LogPositions,
     Span,
     decode_positions,
     encode_positions,
-    limited,
     limited_by_bytes,
 )
 
@@ -57,17 +57,17 @@ def test_an_offset_of_another_kind_is_refused(offset: dict[str, object]) -> None
 def test_a_limited_batch_is_as_large_as_allowed_and_no_larger(positions: dict[str, tuple[int, int]], limit: int) -> None:
     start = {log: begin for log, (begin, _) in positions.items()}
     end = {log: begin + more for log, (begin, more) in positions.items()}
-    cut = limited(start, end, limit)
+    cut = offsets.limited(start, end, limit)
     assert all(start[log] <= cut[log] <= end[log] for log in end)
     waiting = [log for log in end if start[log] < end[log]]
     assert sum(cut.values()) - sum(start.values()) == max(len(waiting), min(limit, sum(end.values()) - sum(start.values())))
     assert all(start[log] < cut[log] for log in waiting), "a small log waits for a larger one"
-    assert cut == limited(dict(reversed(start.items())), dict(reversed(end.items())), limit)
+    assert cut == offsets.limited(dict(reversed(start.items())), dict(reversed(end.items())), limit)
 
 
 def test_an_end_before_the_start_limits_nothing() -> None:
-    assert limited({"a": 10, "b": 0}, {"a": 4, "b": 9}, 3) == {"a": 10, "b": 3}
-    assert limited({"a": 10}, {"a": 4}, 3) == {"a": 10}
+    assert offsets.limited({"a": 10, "b": 0}, {"a": 4, "b": 9}, 3) == {"a": 10, "b": 3}
+    assert offsets.limited({"a": 10}, {"a": 4}, 3) == {"a": 10}
 
 
 def test_bytes_are_counted_by_the_average_of_each_span() -> None:
