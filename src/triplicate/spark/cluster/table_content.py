@@ -223,7 +223,7 @@ def past_connection(metadata_uri: str, database: str, point: str, node: str = ""
     reasons = "; ".join(texts) or "none runs"
     if states == {_NOT_KEPT}:
         raise OffsetTruncated(
-            f"the content of database {database!r} at {point} cannot be read any more ({reasons}): read a later one; a stream begins with "
+            f"the content of database {database!r} at {point} cannot be read ({reasons}); a stream whose begin is not kept any more needs "
             "a new checkpoint"
         )
     raise EnvironmentFault(f"no node of database {database!r} has given its content at {point} ({reasons})")

@@ -32,6 +32,7 @@ _SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
 """Options that Spark passes to sources and sinks in addition to the user's."""
 
 
+_KAFKAS = {"kafka.bootstrap.servers": "metadataserviceuri", "assign": "subscribe", "kafka.group.id": "consumername", "topic": "log"}
 _NO_OPTIONS = frozenset(("bookie_login", "bookie_tls", "mechanism", "password_file", "placement_script", "user"))
 """Settings of the client that decide whom a process trusts, as whom it acts, or which program it runs."""
 
@@ -85,7 +86,7 @@ class Options:
             if key == "path":
                 raise ConfigError(f"{source}: this source has no paths; use the options {', '.join(known)}")
             if key not in names and key not in _SPARKS_OWN and not (key.startswith(CLIENT) and has_tables):
-                near = difflib.get_close_matches(key, names, 1)
+                near = [_KAFKAS[key]] if _KAFKAS.get(key) in names else difflib.get_close_matches(key, names, 1)
                 hint = f"did you mean {names[near[0]]!r}?" if near else f"known are {', '.join(known)}"
                 raise ConfigError(f"{source}: unknown option {key!r}; {hint}")
 
@@ -135,8 +136,9 @@ class Options:
             number = int(value)
         except ValueError:
             raise ConfigError(f"{self._source}: option {name!r} must be an integer, not {value!r}") from None
-        if number < low:
-            raise ConfigError(f"{self._source}: option {name!r} must be at least {low}, not {number}")
+        if not low <= number < 2**63:
+            bound = f"at least {low}" if number < low else "below 2^63"
+            raise ConfigError(f"{self._source}: option {name!r} must be {bound}, not {number}")
         return number
 
     def limit(self, name: str) -> int | None:
@@ -179,7 +181,8 @@ class Options:
             return None
         if value.lower() in (EARLIEST, LATEST):
             return StartingPoint(value.lower(), {})
-        return StartingPoint(None, self._numbers(name, value, logs, "earliest, latest or JSON", 2**63), option=name)
+        words = "latest or JSON" if name.startswith("ending") else "earliest, latest or JSON"
+        return StartingPoint(None, self._numbers(name, value, logs, words, 2**63), option=name)
 
     def times(self, name: str, logs: Sequence[str]) -> StartingPoint | None:
         """Parse ``{"flights": 1700000000000}`` with a time for each log, in ms since the epoch."""
@@ -214,11 +217,16 @@ class Options:
 
     def _numbers(self, name: str, value: str, logs: Sequence[str], forms: str, limit: int) -> dict[str, int]:
         try:
-            numbers = json.loads(value)
+            pairs = json.loads(value, object_pairs_hook=tuple)
         except ValueError:
-            numbers = None
-        if not isinstance(numbers, dict) or not all(type(number) is int and 0 <= number < limit for number in numbers.values()):
-            raise ConfigError(f'{self._source}: option {name!r} is {forms} as {{"log": 1234}}, not {value!r}')
+            pairs = None
+        is_object = isinstance(pairs, tuple)
+        numbers: dict[str, int] = dict(pairs) if is_object else {}
+        if not is_object or len(numbers) < len(pairs) or not all(type(each) is int and 0 <= each < limit for each in numbers.values()):
+            raise ConfigError(
+                f'{self._source}: option {name!r} is {forms} as {{"log": 1234}}, with one number for each log, without partitions, -1 '
+                f"and -2, not {value!r}"
+            )
         if logs:
             check_logs(name, numbers, logs)
         return numbers

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
 from triplicate.errors import ConfigError
 from triplicate.spark.core.column_checks import READABLE
-from triplicate.spark.core.given_options import EARLIEST, LATEST, LOGS, Access, ClientOptions, Options, StartingPoint
+from triplicate.spark.core.given_options import EARLIEST, EPOCH, LATEST, LOGS, Access, ClientOptions, Options, StartingPoint
 
 RECORDS_PER_PARTITION = 250_000
 TARGET_LEDGER_BYTES = 16 * 1024 * 1024
@@ -258,7 +259,8 @@ def _check_batch(starting: StartingPoint | None, ending: StartingPoint | None) -
             begin, end = starting.time_ms(log), ending.time_ms(log)
             if begin > end:
                 which = f"log {log!r}" if log else "the logs"
-                raise ConfigError(f"triplicate: {which} would be read from the time {begin} to {end}: the start lies after the end")
+                times = " to ".join((EPOCH + timedelta(milliseconds=each)).isoformat() for each in (begin, end))
+                raise ConfigError(f"triplicate: {which} would be read from {times}: the start lies after the end")
 
 
 def ledger_read_options(given: Mapping[str, str]) -> LedgerReadOptions:

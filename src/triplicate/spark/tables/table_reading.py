@@ -35,7 +35,10 @@ def read_schema(read: TableReadOptions) -> str:
         ConfigError: there is no such table, view or column, or the database refuses the query. EnvironmentFault: no node answers.
     """
     source = read.query or f"SELECT * FROM {quoted(read.table)}"
-    columns = {fold(name): (name, kind) for name, kind in database_tables.result_columns(read.metadata_uri, read.database, source)}
+    found = database_tables.result_columns(read.metadata_uri, read.database, source)
+    columns = {fold(name): (name, kind) for name, kind in found}
+    if len(columns) < len(found):
+        raise ConfigError(f"{TABLES}: the query has two columns of one name ({', '.join(name for name, _ in found)}): name them with AS")
     wanted = [fold(name) for name in read.columns] or list(columns)
     _check_names([name for name in read.columns if fold(name) not in columns], [name for name, _ in columns.values()])
     return ", ".join(f"{quoted_in_ddl(columns[name][0])} {type_of_result(*columns[name][1])}" for name in wanted)

@@ -83,6 +83,8 @@ def admit(options: TableWriteOptions, schema: StructType, *, overwrite: bool, is
     log = database_log(options.metadata_uri, options.database)
     with table_changes.leader(options) as connection:
         target = table_changes.target_of(connection, options)
+        if target.name == table_changes.BATCHES:
+            raise ConfigError(f"{TABLES}: table {target.name!r} has the numbers of the batches that were written; write into another one")
         kinds = [(field.name, field.dataType.simpleString()) for field in schema.fields]
         columns, changed_by = written_columns(kinds, options, target.columns, target.key)
         if overwrite and options.action != INSERT:

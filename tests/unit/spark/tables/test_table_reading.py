@@ -138,6 +138,13 @@ def test_a_read_is_of_one_position_while_the_table_changes(stand: TableStand) ->
         stand.read(table="t", versionAsOf="999")
 
 
+def test_a_query_names_its_results_as_postgresql_does(stand: TableStand) -> None:
+    stand.must("create table t(id integer primary key, v text)", "insert into t values (1, 'lion'), (2, 'zebra')")
+    assert stand.read(query="select max(v), count(*) from t") == [{"max": "zebra", "count": 2}]
+    with pytest.raises(ConfigError, match=r"two columns of one name \(id, ID\): name them with AS"):
+        stand.read(query='select id, id as "ID" from t')
+
+
 def test_a_query_is_cut_by_a_column_of_integers(stand: TableStand) -> None:
     stand.must(
         "create table t(id int, v text)",

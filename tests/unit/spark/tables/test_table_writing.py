@@ -157,6 +157,13 @@ def test_what_cannot_succeed_is_refused_before_a_task_runs(stand: TableStand, mo
     assert stand.staged() == []
 
 
+def test_the_table_of_batches_is_not_written(stand: TableStand) -> None:
+    stand.must("insert into t values (1, 'a', 1)")
+    stand.write(rows((2, "b")), table="t", txnAppId="app", txnVersion="1")
+    with pytest.raises(ConfigError, match="table 'spark_batches' has the numbers of the batches that were written"):
+        stand.write(rows((1, "a")), table="Spark_Batches")
+
+
 def test_a_commit_whose_answer_is_lost_is_repeated_and_changes_the_table_once(stand: TableStand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_changes, "PAUSE_S", 0.0)
     execute = psycopg.Connection.execute
