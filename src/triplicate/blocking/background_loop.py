@@ -188,7 +188,8 @@ class OpenOnLoop:
 
     def close(self) -> None:
         """Close it, and end the thread if that is its own. Idempotent."""
-        self._closing.close()
+        closing, self._closing = self._closing, ExitStack()  # Another thread that closes it must not end the loop under this one.
+        closing.close()
 
     def __enter__(self) -> Self:
         return self

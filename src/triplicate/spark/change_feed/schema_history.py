@@ -15,8 +15,8 @@ from triplicate.spark.change_feed.lineage import LocatedChange
 from triplicate.spark.cluster.arrow import EntryRange
 from triplicate.sql import BatchHeader, SchemaChange, Transaction, decode_header, decode_transaction, table_change
 
-SCAN_RECORDS = 512
-"""A part of the log with at most this many records per schema change is read as a whole: one read instead of many small ones."""
+SCAN_RECORDS, SCAN_BYTES = 512, 64 * 1024
+"""A part of the log with at most so many records and bytes per schema change is read as a whole: one read instead of many small ones."""
 
 EntriesOf = Callable[[int, int], Iterable[EntryRange]]
 """The entries that hold the transactions from one offset to another (exclusive), in order."""
@@ -102,9 +102,15 @@ class SchemaHistory:
         if before == after:
             return
         if high - low <= SCAN_RECORDS * (after - before):
-            changes = [change for part in self._entries(low, high) for change in _batch(part).changes]
-            yield from reversed(changes)
-            return
+            changes, left = list[_SchemaText](), SCAN_BYTES * (after - before)
+            for part in self._entries(low, high):
+                changes += _batch(part).changes
+                left -= len(part.view.value_data)
+                if left < 0:
+                    break  # Records of large transactions have 4 MiB each.
+            else:
+                yield from reversed(changes)
+                return
         middle = self._at((low + high) // 2)
         yield from self._between(middle.end, middle.after, high, after)
         yield from reversed(middle.changes)
