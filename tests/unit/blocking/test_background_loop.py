@@ -9,12 +9,13 @@ import os
 import select
 import signal
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from triplicate.blocking import BackgroundLoop
+from triplicate.blocking import BackgroundLoop, OpenOnLoop
 from triplicate.errors import HandleClosed
 
 LIMIT_S = 10.0
@@ -156,3 +157,33 @@ def test_a_call_in_a_forked_child_is_an_error_and_the_parent_goes_on() -> None:
     assert said == (f"this connection was opened by process {os.getpid()}, and does not work in its fork {child}: open one in the child")
     assert loop.call(answer()) == 7
     loop.close()
+
+
+class Slow(OpenOnLoop):
+    """Something whose end takes until the test allows it."""
+
+    def __init__(self) -> None:
+        self.allowed, self.begun, self.ended = threading.Event(), threading.Event(), 0
+        self.loop = BackgroundLoop()
+        self._open(self.loop, self._scene)
+
+    @asynccontextmanager
+    async def _scene(self) -> AsyncIterator[None]:
+        yield
+        self.begun.set()
+        await asyncio.get_running_loop().run_in_executor(None, self.allowed.wait)
+        self.ended += 1
+
+
+def test_a_second_thread_that_closes_does_not_end_the_loop_under_the_first() -> None:
+    slow = Slow()
+    first = threading.Thread(target=slow.close)
+    first.start()
+    assert slow.begun.wait(LIMIT_S)
+    slow.close()
+    assert slow.loop.call(asyncio.sleep(0, "runs")) == "runs"
+    slow.allowed.set()
+    first.join(LIMIT_S)
+    assert slow.ended == 1
+    with pytest.raises(HandleClosed):
+        slow.loop.call(asyncio.sleep(0))
