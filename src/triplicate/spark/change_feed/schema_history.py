@@ -16,7 +16,7 @@ from triplicate.spark.cluster.arrow import EntryRange
 from triplicate.sql import BatchHeader, SchemaChange, Transaction, decode_header, decode_transaction, table_change
 
 SCAN_RECORDS, SCAN_BYTES = 512, 64 * 1024
-"""A part of the log with at most so many records and bytes per schema change is read as a whole: one read instead of many small ones."""
+"""Limits, for each schema change, of a part of the log that is read as a whole: one read instead of many small ones."""
 
 EntriesOf = Callable[[int, int], Iterable[EntryRange]]
 """The entries that hold the transactions from one offset to another (exclusive), in order."""
