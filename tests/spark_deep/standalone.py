@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +63,9 @@ class Standalone:
         """Processes that the workers have started whose command line holds a text: `EXECUTOR` or `PYTHON_WORKER`."""
         found = []
         for process in self._processes[1:]:
-            try:
-                children = psutil.Process(process.pid).children(recursive=True)
-                found += [child for child in children if any(of in word for word in child.cmdline())]
-            except psutil.Error:
-                continue  # The process has ended meanwhile.
+            for child in psutil.Process(process.pid).children(recursive=True):
+                with suppress(psutil.Error):  # It has ended meanwhile.
+                    found += [child] if any(of in word for word in child.cmdline()) else []
         return found
 
     def _launch(self, name: str, main_class: str, *arguments: str) -> None:

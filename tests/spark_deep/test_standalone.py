@@ -84,7 +84,7 @@ def test_rows_that_are_routed_are_exactly_once_in_each_log_after_any_kill(bench:
     bench.write(source, range(RECORDS))
     for number in range(3):
         bench.create_log(f"{source}-{number}")
-    job = Job(workers.url, bench.uri, source, source, str(place / "routed"), 20, False, routed=True)
+    job = Job(workers.url, bench.uri, source, source, str(place / "routed"), 8, False, routed=True)
     _, kills = run_to_the_end(job, victims(workers, random.Random(2)))
     for number in range(3):
         assert bench.values(f"{source}-{number}") == list(range(number, RECORDS, 3))

@@ -313,3 +313,19 @@ ALTER TABLE m ADD COLUMN u int UNIQUE; -- refused UNIQUE
 ALTER TABLE m ADD COLUMN k int PRIMARY KEY;
 CREATE VIEW w AS SELECT id FROM m;
 ALTER TABLE w ADD COLUMN u int;
+
+== results without a name, and columns of queries around
+CREATE TABLE w (k int, upper text, max int, count int);
+CREATE TABLE u (v int, s text);
+INSERT INTO w VALUES (1, 'x', 100, 1);
+INSERT INTO u VALUES (1, 'x'), (2, 'y');
+SELECT "max" FROM (SELECT max(v) FROM u) q;
+SELECT q.max, q.count FROM (SELECT max(v), count(*) FROM u) q;
+WITH q AS (SELECT upper(s) FROM u) SELECT "upper" FROM q ORDER BY 1;
+SELECT (SELECT count(*) FROM (SELECT upper(s) FROM u WHERE s <> upper) q) FROM w;
+SELECT k FROM w WHERE EXISTS (SELECT 1 FROM (SELECT count(*) FROM u HAVING count(*) > count) q);
+SELECT k, (SELECT count(*) FROM (SELECT max(v) FROM u WHERE u.v < max) q) FROM w;
+SELECT k FROM w WHERE EXISTS (WITH q AS (SELECT max(v) FROM u WHERE u.v < max) SELECT 1 FROM q);
+SELECT * FROM (SELECT upper(s) FROM u WHERE upper = 'X') q;
+WITH q AS (SELECT lower(u.s) FROM u JOIN w ON lower = 'x') SELECT * FROM q;
+SELECT * FROM (SELECT v::text FROM u ORDER BY v LIMIT 1) q;

@@ -231,7 +231,7 @@ class Analyzer(SourceTyping):
 
     def _select(self, select: nodes.Select, outer: Scope) -> tuple[_OrderByScope, Outputs | None]:
         names = frozenset(item.alias.last.lower() for item in select.items if item.alias is not None)
-        scope = Scope(parent=outer, hidden=names)
+        scope = Scope(parent=outer, hidden=names, unnamed=_unnamed(select.items))
         if select.source is not None:
             self.sources(select.source, scope)
         inner = Scope(outer, scope.relations, visible=scope.visible, has_merged=scope.has_merged)
@@ -511,6 +511,14 @@ def rows_of(body: nodes.Body) -> list[list[nodes.Expression]]:
             return [*rows_of(body.left), *rows_of(body.right)]
         case nodes.QueryExpression():
             return rows_of(body.body)
+
+
+def _unnamed(items: Sequence[nodes.SelectItem]) -> Mapping[str, Sequence[nodes.SelectItem]]:
+    found: dict[str, list[nodes.SelectItem]] = {}
+    for item in items:
+        if item.alias is None and not isinstance(item.expression, (nodes.ColumnRef, nodes.Star)):
+            found.setdefault(result_name(item.expression).lower(), []).append(item)
+    return found
 
 
 def result_name(expression: nodes.Expression) -> str:

@@ -124,7 +124,7 @@ class SourceTyping(ExpressionTyping):
 
     def _joined(self, source: nodes.FromItem, scope: Scope) -> list[Visible] | None:
         """Add a join. Its conditions see only its own relations."""
-        inner = Scope(parent=scope.parent, hidden=scope.hidden)
+        inner = Scope(parent=scope.parent, hidden=scope.hidden, unnamed=scope.unnamed)
         sides = [self._source(joined, inner) for joined in source.joined]
         if len(sides) == 2 and source.kinds != (",",):
             found = self._merged(source, sides[0], sides[1])

@@ -104,6 +104,8 @@ class Scope:
     """Maps a name of the select list, which ORDER BY and GROUP BY may use, to its type."""
     hidden: frozenset[str] = frozenset()
     """Names of the select list, in lower case, that are not in scope here, although SQLite would resolve them to their expressions."""
+    unnamed: Mapping[str, Sequence[nodes.SelectItem]] = field(default_factory=dict)
+    """The items of the select list without an alias, by the names that queries around know, in lower case: not in scope here either."""
     visible: list[Visible] | None = None
     """The columns of FROM; None unless all are known."""
     has_merged: bool = False
@@ -158,6 +160,8 @@ class Scope:
                 return resolved
             if any(owner == relation.name.lower() for relation in scope.relations):
                 is_owned = True
+            for item in scope.unnamed.get(column, ()) if owner is None else ():
+                item.is_shadow = True
             is_hidden = is_hidden or (
                 owner is None and column in scope.hidden and not any(relation.columns is None for relation in scope.relations)
             )

@@ -386,6 +386,8 @@ class SelectItem(SyntaxNode):
     alias: Name | None
     keeps_name: bool = field(default=False, init=False)
     """For SQLite it has an alias, by which the queries around it know it."""
+    is_shadow: bool = field(default=False, init=False)
+    """Without an alias it has the name of a column of a query around, which SQLite would not find behind an alias."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield self.expression

@@ -190,7 +190,7 @@ class StatementRenderer(CallRenderer):
         for item in [item for select in selects[:1] for item in select.items]:
             is_column = isinstance(item.expression, nodes.ColumnRef) and not item.expression.session_name
             may_stay = is_column and len(selects) == 1 and not self.context.is_without_session
-            item.keeps_name = not may_stay and not isinstance(item.expression, nodes.Star)
+            item.keeps_name = not (may_stay or item.is_shadow or isinstance(item.expression, nodes.Star))
 
     def _named_columns(self, node: nodes.FromItem, query: nodes.QueryExpression, alias: nodes.Name) -> None:
         """Render ``(query) alias(a, b)``. In SQLite only a common table expression can name its columns."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import apsw
 import pytest
 
 from tests.unit.sql.pg.translation_rig import TranslatedDatabase
@@ -350,3 +351,23 @@ def test_results_of_subqueries_have_the_names_that_postgresql_gives_them(query: 
     rows = database.rows(query)
     for around in (f'select "{name}" from ({query}) q', f'with q as ({query}) select q."{name}" from q', f"select * from ({query}) q"):
         assert database.rows(around) == rows
+
+
+@pytest.mark.parametrize(
+    ("query", "value"),
+    [
+        ("select (select count(*) from (select upper(s) from o where s <> upper) q) from (select 'x' as upper) w", 1),
+        ("select (select count(*) from (select max(id) from o where o.id < max) q) from (select 100 as max) w", 1),
+        ("select (select count(*) from (select count(*) from o having count(*) > count) q) from (select 1 as count) w", 1),
+        ("select (with q as (select upper(s) from o join t on s <> upper) select count(*) from q) from (select 'x' as upper) w", 3),
+        ("select \"max\" from (select max(max) from (select 7 as max) i where max > 3) q", 7),
+    ],
+)  # fmt: skip
+def test_a_result_without_an_alias_hides_no_column_of_a_query_around(query: str, value: int) -> None:
+    """SQLite would find an alias first."""
+    assert TranslatedDatabase().rows(query) == [(value,)]
+
+
+def test_a_result_without_an_alias_is_no_column_of_its_own_query() -> None:
+    with pytest.raises(apsw.SQLError, match="no such column: upper"):
+        TranslatedDatabase().rows("select * from (select upper(s) from o where upper = 'X') q")
