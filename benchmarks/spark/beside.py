@@ -12,6 +12,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack
 
@@ -50,17 +51,19 @@ def insert(uri: str, seconds: float) -> None:
 def during(uri: str, seconds: float, frame: DataFrame | None) -> tuple[float, float, int]:
     """p50 and p99 of the statements in ms, and how often the frame was read meanwhile."""
     words = [sys.executable, "-m", "benchmarks.spark.beside", "insert", uri, str(seconds)]
-    client = subprocess.Popen(words, stdout=subprocess.PIPE)
     reads = 0
-    try:
-        while frame is not None and client.poll() is None:
-            to_nowhere(frame)
-            reads += 1
-        output, _ = client.communicate(timeout=seconds + LIMIT_S)
-    finally:
-        client.kill()
-        client.wait()
-    times = json.loads(output)
+    with tempfile.TemporaryFile() as output:  # A pipe that nobody reads meanwhile would hold the client back.
+        client = subprocess.Popen(words, stdout=output)
+        try:
+            while frame is not None and client.poll() is None:
+                to_nowhere(frame)
+                reads += 1
+            client.wait(seconds + LIMIT_S)
+        finally:
+            client.kill()
+            client.wait()
+        output.seek(0)
+        times = json.load(output)
     return percentile(times, 0.5), percentile(times, 0.99), reads
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from triplicate.autorecovery.core.fragments import LedgerFragment, awaits_recovery, lacking_fragments, missing_runs, with_copies_at
+from triplicate.autorecovery.core.fragments import LedgerFragment, awaits_recovery, lacking_fragments, missing_runs, with_copies_moved
 from triplicate.ledger import EnsembleSegment, LedgerMetadata, LedgerState, decode_availability, encode_availability, write_set
 
 NAMES = [f"b{number}" for number in range(8)]
@@ -76,7 +76,7 @@ def test_after_every_replacement_no_segment_of_fixed_end_names_a_lost_bookie(
     present = metadata
     while fragments := lacking_fragments(present, lost, has_writer=has_writer):
         target = next(spare)
-        changed = with_copies_at(present, fragments[0], target, has_writer=has_writer)
+        changed = with_copies_moved(present, [(fragments[0], target)], has_writer=has_writer)
         assert changed is not None
         assert changed.ensemble_of(fragments[0].first_entry_id)[fragments[0].position] == target
         present = changed
@@ -97,13 +97,13 @@ def test_after_every_replacement_no_segment_of_fixed_end_names_a_lost_bookie(
 @given(ledgers(), LOST, st.sampled_from(NAMES))
 def test_a_fragment_that_others_have_changed_is_left_as_it_is(metadata: LedgerMetadata, lost: set[str], name: str) -> None:
     for fragment in lacking_fragments(metadata, lost):
-        changed = with_copies_at(metadata, fragment, "new")
+        changed = with_copies_moved(metadata, [(fragment, "new")])
         assert changed is not None
-        assert with_copies_at(changed, fragment, "other") is None, "another worker has replaced the bookie"
-        assert (with_copies_at(metadata, fragment, name) is None) == (name in fragment.ensemble), "no bookie stores two copies"
+        assert with_copies_moved(changed, [(fragment, "other")]) is None, "another worker has replaced the bookie"
+        assert (with_copies_moved(metadata, [(fragment, name)]) is None) == (name in fragment.ensemble), "no bookie stores two copies"
         if metadata.is_closed and metadata.last_entry_id >= fragment.first_entry_id and fragment.count:
             shorter = replace(metadata, last_entry_id=fragment.first_entry_id - 1)
-            assert with_copies_at(shorter, fragment, "new") is None, "its end is another one"
+            assert with_copies_moved(shorter, [(fragment, "new")]) is None, "its end is another one"
 
 
 @settings(max_examples=examples(300), deadline=None)

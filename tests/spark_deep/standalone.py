@@ -60,12 +60,15 @@ class Standalone:
             process.wait()
 
     def victims(self, of: str) -> list[psutil.Process]:
-        """Processes that the workers have started whose command line holds a text: `EXECUTOR` or `PYTHON_WORKER`."""
-        found = []
-        for process in self._processes[1:]:
-            for child in psutil.Process(process.pid).children(recursive=True):
-                with suppress(psutil.Error):  # It has ended meanwhile.
-                    found += [child] if any(of in word for word in child.cmdline()) else []
+        """Processes of the workers' sessions whose command line holds a text: `EXECUTOR` or `PYTHON_WORKER`.
+
+        Python workers outlive the killed process that has made them, go on with tasks, and are nobody's children here.
+        """
+        sessions, found = {process.pid for process in self._processes[1:]}, []
+        for candidate in psutil.process_iter():
+            with suppress(psutil.Error, ProcessLookupError):  # It has ended meanwhile.
+                if os.getsid(candidate.pid) in sessions and any(of in word for word in candidate.cmdline()):
+                    found.append(candidate)
         return found
 
     def _launch(self, name: str, main_class: str, *arguments: str) -> None:

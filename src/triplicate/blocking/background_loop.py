@@ -188,8 +188,9 @@ class OpenOnLoop:
 
     def close(self) -> None:
         """Close it, and end the thread if that is its own. Idempotent."""
-        closing, self._closing = self._closing, ExitStack()  # Another thread that closes it must not end the loop under this one.
-        closing.close()
+        closing = self.__dict__.pop("_closing", None)  # Another thread that closes it must not end the loop under this one.
+        if closing is not None:
+            closing.close()
 
     def __enter__(self) -> Self:
         return self

@@ -345,13 +345,13 @@ def test_new_ids_become_long_for_every_client_when_the_short_ones_are_used_up() 
         cluster = Cluster()
         one, two = await cluster.client("one"), await cluster.client("two")
         await one.ledgers.new_id()
-        cluster.store.set_counter("/ledgers/idgen", 2147483646)
+        cluster.store._node("/ledgers/idgen").created_children = 2147483646
         assert await one.ledgers.new_id() == 2147483646
         assert await one.ledgers.new_id() == 1 << 32
         assert await two.ledgers.new_id() == (1 << 32) + 1
-        cluster.store.set_counter("/ledgers/idgen", 2**31 + 5)
+        cluster.store._node("/ledgers/idgen").created_children = 2**31 + 5
         assert await two.ledgers.new_id() == (1 << 32) + 2
-        cluster.store.set_counter("/ledgers/idgen-long/HOB-0000000001", 2147483647)
+        cluster.store._node("/ledgers/idgen-long/HOB-0000000001").created_children = 2147483647
         assert await one.ledgers.new_id() == 2 << 32
         for high in (3, 4, 5):
             await one.tree.create(f"/ledgers/idgen-long/HOB-{high:010d}")

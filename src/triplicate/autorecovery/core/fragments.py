@@ -126,11 +126,6 @@ def missing_runs(fragment: LedgerFragment, stored: Availability) -> Iterator[ran
             position = run.stop if present is None else present.stop
 
 
-def with_copies_at(metadata: LedgerMetadata, fragment: LedgerFragment, target: str, *, has_writer: bool = True) -> LedgerMetadata | None:
-    """The metadata in which `target` stores the fragment in place of its bookie. See `with_copies_moved`."""
-    return with_copies_moved(metadata, [(fragment, target)], has_writer=has_writer)
-
-
 def with_copies_moved(
     metadata: LedgerMetadata, moves: Sequence[tuple[LedgerFragment, str]], *, has_writer: bool = True
 ) -> LedgerMetadata | None:

@@ -104,10 +104,6 @@ class MemoryStore:
         if session_id not in self._sessions:
             raise SessionExpired(f"session {session_id} is over")
 
-    def set_counter(self, path: str, created_children: int) -> None:
-        """Set the number of children created under a node. For tests of the counter's overflow."""
-        self._node(path).created_children = created_children
-
     def dump(self) -> dict[str, tuple[bytes, Stat]]:
         """Every node by path, sorted; for tests and checkers."""
         return {path: (node.data, node.stat()) for path, node in sorted(self._nodes.items())}

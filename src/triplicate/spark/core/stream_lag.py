@@ -83,7 +83,7 @@ def _positions(offset: Any) -> Mapping[str, LogPosition]:
     # PySpark 4.1 has Python's text of the offset in `lastProgress`, and JSON in the progress of a listener.
     value = None
     for read in (json.loads, ast.literal_eval) if isinstance(offset, str) else ():
-        with contextlib.suppress(ValueError, SyntaxError, RecursionError):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
             value = read(offset)
             break
     if not isinstance(value, dict) or value.get("v") not in KNOWN_VERSIONS or not isinstance(value.get("logs"), dict):

@@ -114,10 +114,9 @@ class Cursor(Protocol):
 
 
 class SpecialColumns(NamedTuple):
-    """Columns of a table that are not like the others, by their names in order."""
+    """Columns of a table by their names in order: those of the primary key, and the generated ones."""
 
     key: list[str]
-    """Of the primary key."""
     generated: list[str]
 
 

@@ -35,11 +35,6 @@ class SchemaCache(Generic[Learned]):
     def __contains__(self, key: str) -> bool:
         return key in self._entries
 
-    @property
-    def key_characters(self) -> int:
-        """Characters of all remembered keys."""
-        return sum(map(len, self._entries))
-
     def move_to(self, version: int) -> None:
         """The schema has this version now."""
         if version != self._version:

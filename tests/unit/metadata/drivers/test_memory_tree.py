@@ -109,7 +109,7 @@ def test_the_counter_of_sequential_names_wraps_as_a_signed_number_of_32_bits() -
         store = new_store()
         tree = MemoryTree(store)
         await tree.create("/q")
-        store.set_counter("/q", 2**31 - 1)
+        store._node("/q").created_children = 2**31 - 1
         assert await tree.create("/q/n-", sequential=True) == "/q/n-2147483647"
         assert await tree.create("/q/n-", sequential=True) == "/q/n--2147483648"
 

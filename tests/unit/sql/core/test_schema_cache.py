@@ -29,4 +29,4 @@ def test_the_least_recently_used_entry_goes_first_and_long_keys_are_left_out() -
     cache.remember("c", 0, 1)
     cache.remember("long", 0, 1)
     assert ("a" in cache, "b" in cache, "c" in cache, "long" in cache) == (True, False, True, False)
-    assert (len(cache), cache.key_characters) == (2, 2)
+    assert (len(cache), sum(map(len, cache._entries))) == (2, 2)
